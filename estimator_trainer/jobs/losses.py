@@ -55,7 +55,7 @@ def over_replicas(number: tf.Tensor) -> tf.Tensor:
 
 @contextlib.contextmanager
 def counting(count: Callable[[tf.Tensor], tf.Tensor]) -> Iterator[None]:
-    """Within it, in this thread, `global_examples` asks another one where batches may be short.
+    """Within it, in this thread, `global_examples` asks `count` where batches may be short.
 
     Args:
         count: (number of losses of one batch, an int32 scalar) -> the number of examples of the step, likewise.
@@ -67,9 +67,9 @@ def counting(count: Callable[[tf.Tensor], tf.Tensor]) -> Iterator[None]:
         _of_thread.count = before
 
 
-def of_a_batch(losses: tf.Tensor, examples: tf.Tensor, of_step: tf.Tensor) -> tf.Tensor:
-    """`of_step`, the examples of a step, if a batch has as many losses as examples: else they cannot be counted before
-    the losses of all its batches are there. All are int32 scalars."""
+def checked_count(losses: tf.Tensor, examples: tf.Tensor, of_step: tf.Tensor) -> tf.Tensor:
+    """`of_step`, the examples of a step, which are counted before any loss is computed. So a batch whose losses are not
+    as many as its examples is an error. All are int32 scalars."""
     check = tf.debugging.assert_equal(
         losses,
         examples,

@@ -28,20 +28,21 @@ def job(name: str) -> str:
 
 def _meant(file: str, attribute: str) -> str:
     folder, base = os.path.split(file)
-    if not attribute and 'Job' not in _source(file) and 'tensorflow' in _source(file):
+    source = _source(file)
+    if not attribute and 'Job' not in source and 'tensorflow' in source:
         return (
             f'{file} holds no Job. `python -m estimator_trainer.compat run {file}` runs a program as it is; '
             'docs/recipes.md says how to turn it into a Job.'
         )
-    attribute = attribute or _attribute(file)
+    attribute = attribute or _attribute(source)
     if folder and not all(part.isidentifier() for part in folder.split('/')):
         return f'did you mean --job={base[:-3]}:{attribute}, with {folder} on PYTHONPATH?'
     return f'did you mean --job={file[:-3].replace("/", ".")}:{attribute}?'
 
 
-def _attribute(file: str) -> str:
+def _attribute(source: str) -> str:
     """The name of the first job in the source of a module; 'job' if there is none."""
-    match = _JOB.search(_source(file))
+    match = _JOB.search(source)
     return match[1] if match else 'job'
 
 

@@ -31,7 +31,7 @@ def added_up(of_batch: Callable[..., tuple[tf.Tensor, Gradients]], batches: Sequ
         examples = tf.add_n(sizes) * tf.distribute.get_replica_context().num_replicas_in_sync
 
     def of_one(size: tf.Tensor, *features_and_labels: Any) -> tuple[tf.Tensor, Gradients]:
-        with losses.counting(lambda given: losses.of_a_batch(given, size, examples)):
+        with losses.counting(lambda given: losses.checked_count(given, size, examples)):
             return of_batch(*features_and_labels)
 
     with counted_replicas.times(len(batches)):

@@ -96,7 +96,7 @@ class Accumulation:
         size = batch.size(labels, features)
         examples = tf.identity(losses.over_replicas(_noted(self._sizes, size, 'sum')))
         self._examples.append(examples)
-        return losses.of_a_batch(losses_of_batch, size, examples)
+        return losses.checked_count(losses_of_batch, size, examples)
 
     def _of_sums(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def apply_gradients(optimizer: Any, grads_and_vars: Iterable[tuple], *args: Any, **kwargs: Any) -> Any:
@@ -225,7 +225,7 @@ class _MicroBatch:
             raise _refused('what the model_fn gives to its optimizer is not computed from the batch of the step')
         of_batch, functions = step_graph.computed_with(asking), step_graph.Functions(train_op.graph)
         of_step = {tensor.op for tensor in examples}
-        counted = set(step_graph.needed(of_step)) if ahead else set()
+        counted = set(step_graph.needed(of_step))
         needed = [op for op in step_graph.needed([train_op, *noted]) if op not in counted]
         writes = [op for op in needed if op not in follows and op not in asking and functions.may_write(op)]
         self.updates = [op for op in writes if op in of_batch]

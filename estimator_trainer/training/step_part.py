@@ -173,7 +173,7 @@ class ReadAhead:
         self._arrays, self.sums = results[: len(arrays)], results[len(arrays) :]
 
     def read(self, number: tf.Tensor) -> dict[Any, tf.Tensor]:
-        """{reference of a tensor that an operation gives which asks: that of a further batch}"""
+        """{reference of an output of `asking`: the same output for batch `number` of the step, from 1}"""
         return {tensor.ref(): array.read(number) for tensor, array in zip(self._outputs, self._arrays)}
 
 

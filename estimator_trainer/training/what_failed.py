@@ -9,6 +9,7 @@ import site
 import sysconfig
 import traceback
 
+from estimator_trainer.compat import cures
 from estimator_trainer.error_lines import TRACED, cause_in_traced_code, short, telling_line
 from estimator_trainer.this_process import gpus
 
@@ -150,13 +151,15 @@ def not_compiled(text: str) -> str:
 
 
 def described(error: BaseException) -> str:
-    """Such as "KeyError: 'no column named age' (raises.py, line 6)"."""
+    """Such as "KeyError: 'no column named age' (raises.py, line 6)", and what to do about a name of TensorFlow 1."""
     text = text_of(error)
     cause = cause_in_traced_code(text)
     said = short(cause) if cause else f'{type(error).__name__}: {short(first_line(error))}'
     what = meaning_of(text) or said
     file, line = _place(error, text)
-    return f'{what} ({os.path.basename(file)}, line {line})' if file else what
+    said = f'{what} ({os.path.basename(file)}, line {line})' if file else what
+    cure = cures.advice_for_job(error)
+    return f'{said}; {cure}' if cure else said
 
 
 def in_traced_code(error: BaseException, kind: type[BaseException]) -> BaseException | None:

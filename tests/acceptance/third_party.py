@@ -80,8 +80,11 @@ def main() -> int:
 
 
 def _own_tests(options, folder) -> int:
-    print('| package | tests | 2.15.1 | compat | |\n|---|---|---|---|---|', flush=True)
     packages = packages_own_tests.packages()
+    unknown = {*(options.only or ())} - {title.split()[0] for title in packages.sections()}
+    if unknown:
+        raise SystemExit(f'--only={", ".join(sorted(unknown))}: no such package; packages_own_tests.ini names them')
+    print('| package | tests | 2.15.1 | compat | |\n|---|---|---|---|---|', flush=True)
     for title in packages.sections():
         name = title.split()[0]
         if name in (options.only or [name]):

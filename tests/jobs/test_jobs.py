@@ -266,25 +266,23 @@ def test_a_job_that_is_not_python_is_refused(folder):
         jobs.load_early('u_broken:job')
 
 
-def test_a_name_of_tensorflow_1_is_refused_with_its_cure(tmp_path, monkeypatch):
+def test_a_name_of_tensorflow_1_is_refused_with_its_cure(folder, monkeypatch):
     tensorflow = types.ModuleType('tensorflow')
     tensorflow.data = types.SimpleNamespace(Dataset=type('Dataset', (), {}))
     tensorflow.compat = types.SimpleNamespace(v1=types.SimpleNamespace(app=None))
     monkeypatch.setitem(sys.modules, 'tensorflow', tensorflow)
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / 'of_2018.py').write_text('import tensorflow as tf\nFLAGS = tf.app.flags\n')
+    (folder / 'of_2018.py').write_text('import tensorflow as tf\nFLAGS = tf.app.flags\n')
     with pytest.raises(
         jobs.JobError, match=r'of_2018.py, line 2: tf.app is of TensorFlow 1: .* estimator_trainer.compat.tf1'
     ):
         jobs.load('of_2018:job')
-    (tmp_path / 'broken_today.py').write_text('import tensorflow as tf\nx = tf.no_such_name\n')
+    (folder / 'broken_today.py').write_text('import tensorflow as tf\nx = tf.no_such_name\n')
     with pytest.raises(AttributeError, match='no_such_name'):
         jobs.load('broken_today:job')
 
 
-def test_a_program_is_no_job(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / 'program.py').write_text('import tensorflow\n')
+def test_a_program_is_no_job(folder):
+    (folder / 'program.py').write_text('import tensorflow\n')
     with pytest.raises(
         jobs.JobError, match='program.py holds no Job. `python -m estimator_trainer.compat run program.py`'
     ):

@@ -1,6 +1,8 @@
 """what_failed: an exception in one line."""
 
 import json
+import sys
+import types
 
 import pytest
 
@@ -102,3 +104,18 @@ def test_what_autograph_has_wrapped():
     assert what_failed.in_traced_code(wrapped(TRACED % 'KeyError: no', KeyError('no')), Refused) is None
     assert what_failed.in_traced_code(wrapped('another error', refused), Refused) is None
     assert what_failed.in_traced_code(refused, Refused) is None
+
+
+def test_a_name_of_tensorflow_1_has_its_cure(monkeypatch):
+    tensorflow = types.ModuleType('tensorflow')
+    tensorflow.data = types.SimpleNamespace(Dataset=type('Dataset', (), {}))
+    tensorflow.compat = types.SimpleNamespace(v1=types.SimpleNamespace(layers=None))
+    monkeypatch.setitem(sys.modules, 'tensorflow', tensorflow)
+    with pytest.raises(AttributeError) as old:
+        _ = tensorflow.layers
+    with pytest.raises(AttributeError) as unknown:
+        _ = tensorflow.no_such_name
+    assert '; tf.layers is of TensorFlow 1: put `import estimator_trainer.compat.tf1`' in what_failed.described(
+        old.value
+    )
+    assert 'TensorFlow 1' not in what_failed.described(unknown.value)
