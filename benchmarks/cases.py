@@ -118,24 +118,31 @@ def parameter_servers(steps, plain):
     ]
 
 
-def keras_fit(steps, plain):
-    given = f'--steps={steps}'
-    return [
-        peer('Keras 2, fit', 'keras_fit', given, '--keras=2'),
-        peer('Keras 2, fit, 50 steps per execution', 'keras_fit', given, '--keras=2', '--steps_per_execution=50'),
-        peer('Keras 3, fit', 'keras_fit', given, '--keras=3'),
-        peer('Keras 3, fit, 50 steps per execution', 'keras_fit', given, '--keras=3', '--steps_per_execution=50'),
-        ours('ours, --loop=keras_fit', 'cnn', steps, '--loop=keras_fit'),
-        ours('ours, one step a call', 'cnn', steps, '--loop=keras_fit', '--steps_per_call=1'),
-    ]
+def keras_fit(model):
+    def entries(steps, plain):
+        given = (f'--steps={steps}', f'--model={model}')
+        several = '--steps_per_execution=50'
+        return [
+            peer('Keras 2, fit', 'keras_fit', *given, '--keras=2'),
+            peer('Keras 2, fit, 50 steps per execution', 'keras_fit', *given, '--keras=2', several),
+            peer('Keras 3, fit', 'keras_fit', *given, '--keras=3'),
+            peer('Keras 3, fit, 50 steps per execution', 'keras_fit', *given, '--keras=3', several),
+            ours('ours, --loop=keras_fit', model, steps, '--loop=keras_fit'),
+            ours('ours, one step a call', model, steps, '--loop=keras_fit', '--steps_per_call=1'),
+        ]
+
+    return entries
 
 
-def custom_loop(steps, plain):
-    return [
-        peer('tf.function and gradient tape', 'custom_loop', f'--steps={steps}'),
-        ours('ours, --loop=custom_loop', 'cnn', steps, '--loop=custom_loop'),
-        ours('ours, one step a call', 'cnn', steps, '--loop=custom_loop', '--steps_per_call=1'),
-    ]
+def custom_loop(model):
+    def entries(steps, plain):
+        return [
+            peer('tf.function and gradient tape', 'custom_loop', f'--steps={steps}', f'--model={model}'),
+            ours('ours, --loop=custom_loop', model, steps, '--loop=custom_loop'),
+            ours('ours, one step a call', model, steps, '--loop=custom_loop', '--steps_per_call=1'),
+        ]
+
+    return entries
 
 
 def start_up(steps, plain):
@@ -288,8 +295,10 @@ CASES = {
     'mirrored': Case('CNN, two replicas in one process', mirrored, 600),
     'two_workers': Case('CNN, two synchronous workers', two_workers, 800),
     'parameter_servers': Case('Wide and deep, chief, worker and parameter server', parameter_servers, 800),
-    'keras_fit': Case("CNN, Keras's fit", keras_fit, 1500),
-    'custom_loop': Case('CNN, a custom loop', custom_loop, 1500),
+    'keras_fit': Case("CNN, Keras's fit", keras_fit('cnn'), 1500),
+    'keras_fit_small_dnn': Case("Small DNN, Keras's fit", keras_fit('small_dnn'), 20_000),
+    'custom_loop': Case('CNN, a custom loop', custom_loop('cnn'), 1500),
+    'custom_loop_small_dnn': Case('Small DNN, a custom loop', custom_loop('small_dnn'), 20_000),
     'bfloat16_cnn': Case('CNN in bfloat16, batches of 64', in_16_bits('cnn', 64), 600),
     'bfloat16_cnn_256': Case('CNN in bfloat16, batches of 256', in_16_bits('cnn', 256), 200),
     'bfloat16_large_cnn': Case('A larger CNN in bfloat16', in_16_bits('large_cnn', 64), 60),

@@ -1,4 +1,5 @@
-"""What the peers share: their flags, the clock of their steps, and starting the other tasks of a cluster."""
+"""What the peers share: their flags, the clock of their steps, Keras models and their batches, and starting the other
+tasks of a cluster."""
 
 import argparse
 import atexit
@@ -8,6 +9,8 @@ import socket
 import subprocess
 import sys
 import time
+
+from benchmarks import data
 
 
 def flags(description) -> argparse.ArgumentParser:
@@ -76,6 +79,40 @@ def step_hook(clock):
             clock.ended(int(session.run(self._global_step)), self._ended)
 
     return Steps()
+
+
+def _cnn(keras):
+    layers = keras.layers
+    return keras.Sequential(
+        [
+            keras.Input([28, 28, 1]),
+            layers.Rescaling(1 / 255),
+            layers.Conv2D(32, 3, activation='relu'),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dense(64, activation='relu'),
+            layers.Dense(data.CLASSES),
+        ]
+    )
+
+
+def _small_dnn(keras):
+    dense = keras.layers.Dense
+    first, second = dense(16, activation='relu'), dense(16, activation='relu')
+    return keras.Sequential([keras.Input([32]), first, second, dense(data.CLASSES)])
+
+
+KERAS_MODELS = {'cnn': _cnn, 'small_dnn': _small_dnn}  # of a Keras of any version
+
+
+def batches_of_keras(model):
+    """Shuffled batches without end for one of KERAS_MODELS, a tf.data.Dataset of (examples, labels)."""
+    import tensorflow as tf
+
+    features, labels = data.SETS[model]()
+    (examples,) = features.values()
+    batches = tf.data.Dataset.from_tensor_slices((examples, labels))
+    return batches.shuffle(10_000).repeat().batch(data.BATCHES[model]).prefetch(tf.data.AUTOTUNE)
 
 
 def become_cluster(roles, pinned=False) -> int:

@@ -1,6 +1,6 @@
-"""The CNN with Keras's fit alone.
+"""The CNN or the small DNN with Keras's fit alone.
 
-    python -m benchmarks.peers.keras_fit [--steps=N] [--steps_per_execution=N] [--keras=2|3]
+    python -m benchmarks.peers.keras_fit [--model=cnn|small_dnn] [--steps=N] [--steps_per_execution=N] [--keras=2|3]
 
 prints {"steps_per_sec": …}.
 """
@@ -8,12 +8,12 @@ prints {"steps_per_sec": …}.
 import importlib
 import importlib.util
 
-from benchmarks import data
 from benchmarks.peers import common
 
 
 def main():
     parser = common.flags(__doc__)
+    parser.add_argument('--model', choices=common.KERAS_MODELS, default='cnn')
     parser.add_argument('--steps_per_execution', type=int, default=1)
     parser.add_argument('--keras', type=int, choices=(2, 3), default=3, help='the version; 2 is tf-keras')
     args = common.parse(parser)
@@ -21,8 +21,6 @@ def main():
     if importlib.util.find_spec(package) is None:
         common.tell(skipped=f'{package} is not installed')
         return
-
-    import tensorflow as tf
 
     keras = importlib.import_module(package)
     if not keras.__version__.startswith(f'{args.keras}.'):
@@ -36,26 +34,13 @@ def main():
         def on_train_batch_end(self, batch, logs=None):
             clock.at(batch + 1)
 
-    layers = keras.layers
-    model = keras.Sequential(
-        [
-            keras.Input([28, 28, 1]),
-            layers.Rescaling(1 / 255),
-            layers.Conv2D(32, 3, activation='relu'),
-            layers.MaxPooling2D(),
-            layers.Flatten(),
-            layers.Dense(64, activation='relu'),
-            layers.Dense(data.CLASSES),
-        ]
-    )
+    model = common.KERAS_MODELS[args.model](keras)
     model.compile(
         optimizer=keras.optimizers.SGD(0.01),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         steps_per_execution=args.steps_per_execution,
     )
-    features, labels = data.digits()
-    batches = tf.data.Dataset.from_tensor_slices((features['image'], labels))
-    batches = batches.shuffle(10_000).repeat().batch(data.BATCHES['cnn']).prefetch(tf.data.AUTOTUNE)
+    batches = common.batches_of_keras(args.model)
     model.fit(batches, steps_per_epoch=args.steps, epochs=1, verbose=0, callbacks=[Steps()])
     clock.report()
 

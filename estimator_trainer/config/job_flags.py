@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 
 import tf_config
 from estimator_trainer.config import urls
@@ -234,3 +235,8 @@ class JobFlags:
     def job_is_file(self) -> bool:
         """Whether --job names a file."""
         return self.job.endswith(JOB_FILE_SUFFIX)
+
+    @property
+    def short_job(self) -> str:
+        """--job for the log: of a file its name alone, because `train` of Python writes it into a temporary folder."""
+        return os.path.basename(self.job) if self.job_is_file else self.job

@@ -50,11 +50,12 @@ def permuted(positions: tf.Tensor, num_examples: int, seed: int, stream: int = 0
     function takes one seed for all indices. The operation below it takes one for each, which a batch that spans two
     epochs needs.
     """
-    epoch = positions // num_examples
-    seeds = tf.stack(
-        [tf.fill(tf.shape(epoch), tf.cast(seed, tf.int64)), epoch, tf.fill(tf.shape(epoch), tf.cast(stream, tf.int64))],
-        axis=-1,
+    epoch = tf.cast(positions // num_examples, tf.int32)
+    of_run, of_stream = (
+        tf.fill(tf.shape(epoch), tf.cast(tf.cast(number, tf.int64), tf.int32)) for number in (seed, stream)
     )
     return tf.raw_ops.RandomIndexShuffle(
-        index=positions % num_examples, seed=tf.cast(seeds, tf.int32), max_index=tf.constant(num_examples - 1, tf.int64)
+        index=positions % num_examples,
+        seed=tf.stack([of_run, epoch, of_stream], axis=-1),
+        max_index=tf.constant(num_examples - 1, tf.int64),
     )

@@ -72,8 +72,9 @@ class InGraph:
         counter = self._counters[replica]
         read = tf.raw_ops.ReadVariableOp(resource=counter, dtype=tf.int64)
         self.reads.append(read.op)
+        number = read if self._carried.replicas == 1 else read * self._carried.replicas + replica
         with tf.control_dependencies([tf.raw_ops.AssignVariableOp(resource=counter, value=read + 1)]):
-            number = tf.identity(read * self._carried.replicas + replica)
+            number = tf.identity(number)
         examples = []
         for handle, dtype, shape in self._examples:
             tensor = tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)

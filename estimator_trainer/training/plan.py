@@ -223,7 +223,7 @@ class Plan:
         """The lines that say what will happen, for the log and for --dry_run."""
         config = self.config
         model_dir = f'model_dir {protocol.path_for_user(config.model_dir, os.environ)}'
-        lines = [', '.join(filter(None, (f'job {config.job}', self.data, model_dir)))]
+        lines = [', '.join(filter(None, (f'job {config.short_job}', self.data, model_dir)))]
         name = str(self.task) if self.task else 'this process'
         chief = ' (chief)' if self.is_chief and self.task else ''
         in_step = ' in step (--sync_ps)' if config.sync_ps else ''

@@ -10,7 +10,7 @@ call then takes one step.
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from estimator_trainer.training.step_graph import CannotLoop
 from estimator_trainer.training.step_part import Part
 
 v1 = tf.compat.v1
+_MOST_SCALARS = 4  # a condition costs a step as much as it costs to hand on about so many
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,12 +31,12 @@ class StepLoop:
         most: placeholder of how many steps the call takes at most. It takes fewer if a loss is not finite, if `stops`
             is true after a step, or if a step has not counted by 1.
         first: placeholder of the count before the call, an int64 scalar. It matters only if `counted` was given.
-        summarises: placeholder of whether the call computes `summary`, a bool scalar; it does not unless it is fed.
-        done: an int32 scalar, the steps that the call has taken.
+        summarises: placeholder of whether the call computes `summary`, a bool scalar. `summary` means something only if
+            it was fed.
+        done: an int32 scalar, the steps that the call has taken: all of them are over.
         losses: the loss of each of them.
         loss: the last of them.
-        summary: the merged summaries of the last step, if `summarises` was fed and the call has taken all of its
-            steps, else ''; None if there are none.
+        summary: the merged summaries of the last step, if the call has taken all of its steps; None if there are none.
         last: {reference of a tensor of one step: its value in the last step}, for those that were asked for.
         draws: whether the step draws random numbers from seeds of its operations. The copies count their draws apart
             from the originals.
@@ -113,60 +114,78 @@ def _made(
     if counts:
         step = Part(graph, [*targets, *(count.op for count in counts)])
     summaries = None if summary is None else _Summaries(graph, summary, step)
+    inside = summaries if summaries and not summaries.need_only_scalars else None
     carried = _unique(last)
+    if summaries and not inside:
+        carried = _unique([*last, *(tensor for tensor in summaries.reads if tensor.name != loss.name)])
     most = v1.placeholder_with_default(1, [], name='steps_per_call')
     first = v1.placeholder_with_default(np.int64(0), [], name='step_before_call')
     summarises = v1.placeholder_with_default(False, [], name='call_summarises')
-    losses = tf.TensorArray(loss.dtype, size=0, dynamic_size=True, element_shape=[1 + len(beside)])
+    shape_of_loss = np.array([1 + len(beside)] if beside else [], np.int32)
 
-    def goes_on(done: tf.Tensor, ends: tf.Tensor, *_: Any) -> tf.Tensor:
-        return tf.logical_and(done < most, tf.logical_not(ends))
+    def goes_on(left: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
+        return left > 0
 
-    def take_a_step(
-        done: tf.Tensor, _: tf.Tensor, losses: tf.TensorArray, text: tf.Tensor, *__: tf.Tensor
-    ) -> tuple[Any, ...]:
+    def take_a_step(left: tf.Tensor, losses: tf.Tensor, *_: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """What follows from the loss is computed beside the gradients; only `left` waits for the whole step."""
         tensors, ops = [loss, stops, *beside, *counts, *carried], [train_op]
-        if summaries:
-            tensors, ops = [*tensors, *summaries.reads], [*ops, *summaries.waits_for]
+        if inside:
+            tensors, ops = [*tensors, *inside.reads], [*ops, *inside.waits_for]
         (of_step, ends, *values), (copied_op, *others_done) = step.copy(tensors, ops)
+        of_step, ends = _scalar(of_step), _scalar(ends)
         others, values = values[: len(beside)], values[len(beside) :]
         reached, values = values[: len(counts)], values[len(counts) :]
         values, of_summary = values[: len(carried)], values[len(carried) :]
-        if summaries:
-            text = summaries.of_step(tf.logical_and(summarises, done + 1 >= most), of_summary, others_done)
-        with tf.control_dependencies([copied_op, of_step, ends, *reached]):
-            of_step = tf.reshape(of_step, [])  # its shape may be unknown
-            ends = tf.logical_or(tf.reshape(ends, []), tf.logical_not(tf.math.is_finite(of_step)))
-            for count in reached:
-                ends = tf.logical_or(ends, tf.not_equal(count, first + tf.cast(done + 1, tf.int64)))
-            return done + 1, ends, losses.write(done, tf.stack([of_step, *others])), text, *values
+        if inside:
+            values.append(inside.of_step(tf.logical_and(summarises, left <= 1), of_summary, others_done))
+        follows = tf.logical_and(tf.math.is_finite(of_step), tf.logical_not(ends))
+        for count in reached:
+            follows = tf.logical_and(follows, tf.equal(count, first + tf.cast(most - left + 1, tf.int64)))
+        losses = tf.raw_ops.TensorListPushBack(
+            input_handle=losses, tensor=tf.stack([of_step, *others]) if others else of_step
+        )
+        left = tf.where(follows, left - 1, 0)
+        with tf.control_dependencies([copied_op]):
+            return tf.identity(left), losses, *values
 
     with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.control_dependencies(None):
-        done, _, losses, text, *values = tf.while_loop(
+        none_yet = tf.raw_ops.EmptyTensorList(
+            element_shape=shape_of_loss, max_num_elements=-1, element_dtype=loss.dtype
+        )
+        values = [_nothing(tensor) for tensor in carried] + ([tf.constant(b'')] if inside else [])
+        _, losses, *values = tf.while_loop(
             goes_on,
             take_a_step,
-            (tf.constant(0), tf.constant(False), losses, tf.constant(b''), *(_nothing(tensor) for tensor in carried)),
+            (most, none_yet, *values),
             shape_invariants=(
                 tf.TensorShape([]),
                 tf.TensorShape([]),
-                tf.TensorShape(None),
-                tf.TensorShape([]),
                 *(tensor.shape for tensor in carried),
+                *([tf.TensorShape([])] if inside else []),
             ),
             parallel_iterations=1,
             name='training_steps',
         )
-        losses, *others = tf.unstack(losses.stack(), axis=1)
-    of_last = {tensor.ref(): value for tensor, value in zip(carried, values)}
+        losses = tf.raw_ops.TensorListStack(
+            input_handle=losses, element_shape=shape_of_loss, element_dtype=loss.dtype, num_elements=-1
+        )
+        losses, *others = tf.unstack(losses, axis=1) if beside else [losses]
+        done, last_loss = tf.size(losses), losses[-1]
+        text = values.pop() if inside else None
+        of_last = {tensor.ref(): value for tensor, value in zip(carried, values)}
+        if summaries and not inside:
+            text = summaries.after_steps({loss.ref(): last_loss, **of_last})
     also_of_steps = others[0] if others else None
     of_graph = step.draws, step.has_ordered_calls
-    last_text = text if summaries else None
-    return StepLoop(most, first, summarises, done, losses, losses[-1], last_text, of_last, *of_graph, also_of_steps)
+    return StepLoop(most, first, summarises, done, losses, last_loss, text, of_last, *of_graph, also_of_steps)
 
 
 class _Summaries:
-    """What merged summaries need beside a step. The last step of a call computes it, as a single step would: its reads
-    of variables wait for nothing that they do not wait for there.
+    """What merged summaries need beside a step.
+
+    The last step of a call computes it, as a single step would: its reads of variables wait for nothing that they do
+    not wait for there. The condition costs each short step some percent. So summaries of a few scalars, such as the
+    loss, are computed after the steps.
 
     Args:
         graph: of the step.
@@ -176,13 +195,27 @@ class _Summaries:
     Attributes:
         reads: the tensors of the step that it reads.
         waits_for: the operations of the step that it waits for.
+        need_only_scalars: whether they are a function of a few scalars of the step and of nothing else.
     """
 
     def __init__(self, graph: tf.Graph, summary: tf.Tensor, step: Part):
-        self._summary, self._part = summary, Part(graph, [summary.op], without=step.ops)
-        self.reads = _unique([summary] if summary.op in step.ops else self._part.inputs_from(step.ops))
-        of_step = (op for own in self._part.ops for op in own.control_inputs if op in step.ops)
-        self.waits_for = list(dict.fromkeys(of_step))
+        of_step = {op for op in step.ops if op.type != 'Const'}
+        self._summary, self._part = summary, Part(graph, [summary.op], without=of_step)
+        self.reads = _unique([summary] if summary.op in of_step else self._part.inputs_from(of_step))
+        waits_for = (op for own in self._part.ops for op in own.control_inputs if op in of_step)
+        self.waits_for = list(dict.fromkeys(waits_for))
+        are_scalars = all(tensor.shape.rank == 0 and tensor.dtype.is_numpy_compatible for tensor in self.reads)
+        self.need_only_scalars = are_scalars and len(self.reads) <= _MOST_SCALARS and self._part.is_function
+
+    def after_steps(self, of_last: Mapping[Any, tf.Tensor]) -> tf.Tensor:
+        """The summary of the last step.
+
+        Args:
+            of_last: {reference of a tensor of the step: its value in that step}, all of `reads` among them.
+        """
+        given = {tensor.ref(): of_last[tensor.ref()] for tensor in self.reads}
+        (text,), _ = self._part.copy([self._summary], given=given)
+        return _scalar(text)
 
     def of_step(self, is_due: tf.Tensor, reads: Sequence[tf.Tensor], waits_for: Sequence[tf.Operation]) -> tf.Tensor:
         """The summary of this step, or ''.
@@ -195,10 +228,15 @@ class _Summaries:
 
         def computed() -> tf.Tensor:
             (text,), _ = self._part.copy([self._summary], given=given)
-            return tf.reshape(text, [])
+            return _scalar(text)
 
         with tf.control_dependencies(waits_for):
             return tf.cond(is_due, computed, lambda: tf.constant(b''))
+
+
+def _scalar(tensor: tf.Tensor) -> tf.Tensor:
+    """A tensor with one element, whose shape may be unknown."""
+    return tensor if tensor.shape.rank == 0 else tf.reshape(tensor, [])
 
 
 def _nothing(tensor: tf.Tensor) -> tf.Tensor:

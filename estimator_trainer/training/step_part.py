@@ -34,6 +34,7 @@ class Part:
         borders: those that stay where they are, and that `ops` read from. They read nothing of `ops`.
         draws: whether any of `ops` draws random numbers from a seed of its own.
         has_ordered_calls: whether any of `ops` calls a function that takes a resource which `ops` may change.
+        is_function: whether `ops` read nothing but their inputs, and keep no state.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Part:
         calls = [op for op in self.ops if op.type in _CALLS]
         changed = {handle for op in self.ops if calls and functions.may_write(op) for handle in _resources(op)}
         self.has_ordered_calls = any(handle in changed for op in calls for handle in _resources(op))
+        self.is_function = not self.borders and not any(op.op_def.is_stateful for op in self.ops)
 
     def adds_one_to(self, handle: tf.Tensor) -> bool:
         """Whether it is certain that the operations add 1 to a variable, and do nothing else to it.

@@ -92,14 +92,18 @@ class FileDataset:
         self.serving_features: dict[str, Any] = {
             name: feature for name, feature in train.features.items() if name not in (spec.label, spec.key)
         }
-        _log.info(
-            'data: %d training file(s) with %d examples, --shuffle=%s; %d evaluation file(s) with %d',
-            len(train.paths),
-            self.num_train,
-            self.shuffle,
-            len(self._sources['eval_files'].paths),
-            self._sources['eval_files'].num_examples,
-        )
+        evaluation = self._sources['eval_files']
+        if train.paths == evaluation.paths:  # as for a command that only evaluates
+            _log.info('data: %d file(s) with %d examples', len(train.paths), self.num_train)
+        else:
+            _log.info(
+                'data: %d training file(s) with %d examples, --shuffle=%s; %d evaluation file(s) with %d',
+                len(train.paths),
+                self.num_train,
+                self.shuffle,
+                len(evaluation.paths),
+                evaluation.num_examples,
+            )
 
     def counts(self) -> dict[str, int]:
         """The entries of metrics.jsonl about the data: the number of examples that this task has left out, if any."""

@@ -40,7 +40,11 @@ _OF_OBJECTS = {
 }
 _OF_THIS_TRAINER = {
     RESUME: (YES, 'This command goes on from {at}: {command}.{ended}'),
-    EVALUATE: (YES, 'The command of `resume` evaluates what has not been evaluated, and trains if steps are left.'),
+    EVALUATE: (
+        YES,
+        '`python -m estimator_trainer evaluate --model_dir={path}` prints the metrics of the newest checkpoint; '
+        '--checkpoint_step names another one, --eval_files or --dataset other data.',
+    ),
     SERVE: (
         PROGRAM,
         'There is no export. The command of `resume` with --export=final makes one if the job has a serving_input_fn.',

@@ -127,11 +127,11 @@ def predict(plan: plans.PredictPlan, out: str, processes: int, timeout_secs: flo
 
 def _predict_and_join(plan, folder, processes, timeout_secs, progress, signals) -> str:
     """The file that has all rows."""
-    _log.info('%s, %d files', plan.export, len(plan.files))
+    _log.info('%s, %d file(s)', plan.export, len(plan.files))
     _run(folder, processes, signals, timeout_secs, progress)
     progress.close()
     found = parts.Parts(folder, plan.suffix, progress.rows, plan.rows_per_part)
-    _log.info('joins %d parts', found.number)
+    _log.info('joins %d part(s)', found.number)
     joined = os.path.join(folder, f'joined{plan.suffix}{parts.TEMPORARY}')
     found.join(joined, lambda part: _stop_if_told(signals))
     protocol.write_json(os.path.join(folder, _JOINED), _identity(joined))
