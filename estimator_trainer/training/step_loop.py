@@ -10,7 +10,7 @@ call then takes one step.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,12 @@ class StepLoop:
         most: placeholder of how many steps the call takes at most. It takes fewer if a loss is not finite, if `stops`
             is true after a step, or if a step has not counted by 1.
         first: placeholder of the count before the call, an int64 scalar. It matters only if `counted` was given.
-        summarises: placeholder of whether the call computes `summary`, a bool scalar. `summary` means something only if
-            it was fed.
+        summarises: placeholder of whether the call computes `summary`, a bool scalar; it does not unless it is fed.
         done: an int32 scalar, the steps that the call has taken: all of them are over.
         losses: the loss of each of them.
         loss: the last of them.
-        summary: the merged summaries of the last step, if the call has taken all of its steps; None if there are none.
+        summary: the merged summaries of the last step, if `summarises` was fed and the call has taken all of its
+            steps, else ''; None if there are none.
         last: {reference of a tensor of one step: its value in the last step}, for those that were asked for.
         draws: whether the step draws random numbers from seeds of its operations. The copies count their draws apart
             from the originals.
@@ -174,7 +174,9 @@ def _made(
         text = values.pop() if inside else None
         of_last = {tensor.ref(): value for tensor, value in zip(carried, values)}
         if summaries and not inside:
-            text = summaries.after_steps({loss.ref(): last_loss, **of_last})
+            scalars = {loss.ref(): last_loss, **of_last}
+            is_due = tf.logical_and(summarises, done >= most)
+            text = summaries.of_step(is_due, [scalars[tensor.ref()] for tensor in summaries.reads])
     also_of_steps = others[0] if others else None
     of_graph = step.draws, step.has_ordered_calls
     return StepLoop(most, first, summarises, done, losses, last_loss, text, of_last, *of_graph, also_of_steps)
@@ -207,17 +209,9 @@ class _Summaries:
         are_scalars = all(tensor.shape.rank == 0 and tensor.dtype.is_numpy_compatible for tensor in self.reads)
         self.need_only_scalars = are_scalars and len(self.reads) <= _MOST_SCALARS and self._part.is_function
 
-    def after_steps(self, of_last: Mapping[Any, tf.Tensor]) -> tf.Tensor:
-        """The summary of the last step.
-
-        Args:
-            of_last: {reference of a tensor of the step: its value in that step}, all of `reads` among them.
-        """
-        given = {tensor.ref(): of_last[tensor.ref()] for tensor in self.reads}
-        (text,), _ = self._part.copy([self._summary], given=given)
-        return _scalar(text)
-
-    def of_step(self, is_due: tf.Tensor, reads: Sequence[tf.Tensor], waits_for: Sequence[tf.Operation]) -> tf.Tensor:
+    def of_step(
+        self, is_due: tf.Tensor, reads: Sequence[tf.Tensor], waits_for: Sequence[tf.Operation] = ()
+    ) -> tf.Tensor:
         """The summary of this step, or ''.
 
         Args:

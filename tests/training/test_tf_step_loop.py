@@ -298,35 +298,6 @@ def test_shapes_that_the_job_has_set_are_those_of_the_copy():
             assert session.run([loop.done, loop.last[value.ref()]], {loop.most: 5})[1].shape == (3, 1)
 
 
-def test_a_summary_that_the_step_waits_for():
-    with tf.Graph().as_default() as graph:
-        _, _, loss = one_step(dropout)
-        summary = v1.summary.scalar('loss', loss)
-        with tf.control_dependencies([summary]):
-            train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
-        loop = step_loop.make(train_op, loss, None, summary)
-        with started(graph) as session:
-            losses, of_last = session.run([loop.losses, loop.summary], {loop.most: 5, loop.summarises: True})
-            assert v1.Summary.FromString(of_last).value[0].simple_value == losses[4]
-
-
-def test_a_summary_of_a_variable_is_that_of_the_last_step():
-    """As in a single step, it may read the variable before the update or after it."""
-    with tf.Graph().as_default() as graph:
-        _, train_op, loss = one_step(dropout)
-        (weights,) = v1.trainable_variables()
-        shown = tf.cond(tf.reduce_any(weights > 0), lambda: tf.reduce_sum(weights), lambda: 0.0)
-        loop = step_loop.make(train_op, loss, None, v1.summary.scalar('sum', shown))
-        with started(graph) as session:
-            values = [session.run(shown)]
-            for _ in range(5):
-                session.run(train_op)
-                values.append(session.run(shown))
-        with started(graph) as session:
-            of_last = session.run(loop.summary, {loop.most: 5, loop.summarises: True})
-            assert len(set(values)) == 6 and v1.Summary.FromString(of_last).value[0].simple_value in values[-2:]
-
-
 def test_only_handles_and_placeholders_stay_outside():
     """The body of the loop takes nothing else from outside than these and the counters of the call."""
     with tf.Graph().as_default() as graph:
