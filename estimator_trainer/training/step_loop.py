@@ -144,7 +144,8 @@ def _made(
         losses = tf.raw_ops.TensorListPushBack(
             input_handle=losses, tensor=tf.stack([of_step, *others]) if others else of_step
         )
-        left = tf.where(follows, left - 1, 0)
+        with tf.device('/cpu:0'):  # where the loop asks for it
+            left = tf.where(follows, left - 1, 0)
         with tf.control_dependencies([copied_op]):
             return tf.identity(left), losses, *values
 

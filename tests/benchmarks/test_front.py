@@ -5,12 +5,12 @@ import types
 import pytest
 
 from benchmarks import __main__ as front
-from benchmarks import cases, results, running
+from benchmarks import cases, entries, results, running
 
 
 def case_of(*names):
-    entries = [cases.Entry(name, (name,)) for name in names]
-    return cases.Case('a case', lambda steps, plain: entries, 1)
+    of_case = [entries.Entry(name, (name,)) for name in names]
+    return cases.Case('a case', lambda steps, plain: of_case, 1)
 
 
 def play(monkeypatch, case, speeds, rounds=2):
