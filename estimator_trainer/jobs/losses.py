@@ -22,7 +22,14 @@ def of_examples(losses: tf.Tensor) -> tf.Tensor:
     """One loss for each example, [batch], from losses [batch, ...].
 
     It is the mean over the parts of an example, such as its pixels. tf.nn.compute_average_loss would sum these.
+
+    Raises:
+        ValueError: it is a scalar.
     """
+    if losses.shape.rank == 0:
+        raise ValueError(
+            'The loss of a job is one number for each example, [batch, ...]; got a scalar: do not reduce it.'
+        )
     axes = list(range(1, losses.shape.rank))
     return tf.reduce_mean(losses, axis=axes) if axes else losses
 
@@ -87,8 +94,7 @@ def share(losses: tf.Tensor, penalty: tf.Tensor | float | None = None) -> tf.Ten
         losses: [batch, ...], not reduced. The batch is empty in a replica that has come to the end of the data.
         penalty: on the weights. It is the same in every replica, and counts once.
     """
-    losses = of_examples(losses)
-    part = tf.nn.compute_average_loss(losses, global_batch_size=global_examples(losses))
+    part = _share_without_penalty(of_examples(losses))
     return part if penalty is None else part + tf.nn.scale_regularization_loss(penalty)
 
 
@@ -97,12 +103,15 @@ def of_replica(losses: tf.Tensor, penalty: tf.Tensor | float | None = None) -> t
 
     It is `share` times the number of replicas, because the optimizers of Estimator divide by this number.
     """
-    losses = of_examples(losses)
     replicas = tf.distribute.get_replica_context().num_replicas_in_sync
-    examples = tf.cast(global_examples(losses), losses.dtype)
-    # tf.nn.compute_average_loss computes the same, but leaves unused operations in Estimator's graph.
-    loss = tf.math.divide_no_nan(tf.reduce_sum(losses), examples) * replicas
+    loss = _share_without_penalty(of_examples(losses)) * replicas
     return loss if penalty is None else loss + penalty
+
+
+def _share_without_penalty(losses: tf.Tensor) -> tf.Tensor:
+    """tf.nn.compute_average_loss computes the same, but leaves its checks of the batch size in each step."""
+    examples = tf.cast(global_examples(losses), losses.dtype)
+    return tf.math.divide_no_nan(tf.reduce_sum(losses), examples)
 
 
 def outputs_of(model: KerasModel, features: Tensors, training: bool) -> Tensors:

@@ -61,31 +61,34 @@ def call_of_steps(
 
     @tf.function(reduce_retracing=True)
     def take_steps(iterator: Batches, count: tf.Tensor, secs: float) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        of_steps = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[2])  # loss, wait for input
-        began, ended = _now(), False
-        for number in tf.range(count):
+        waits = not isinstance(iterator, from_memory.Iterator)
+        # Of each step: loss, seconds since the call began, and the wait for its batches.
+        of_steps = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[2 + waits])
+        began, left = _now(), count  # left: 0 where the time is over, and less where the data have ended
+        while left > 0:
             batches = [iterator.get_next_as_optional() for _ in range(accumulated)]  # all are there, or none is
-            wait = _wait_for_input(iterator)
-            if not batches[0].has_value():
-                ended = True
-                break
-            taken = tuple(batch.get_value() for batch in batches)
-            loss, passed = tf.unstack(take(taken, lambda shares: summed(shares, began)))
-            of_steps = of_steps.write(number, tf.stack([loss, wait]))
-            if passed >= secs:
-                break
-        losses, waits_of_steps = tf.unstack(of_steps.stack(), axis=1)
-        return losses, tf.reduce_sum(waits_of_steps), ended
+            wait = [[_wait_for_input()]] if waits else []
+            if batches[0].has_value():
+                taken = tuple(batch.get_value() for batch in batches)
+                of_step = take(taken, lambda shares: summed(shares, began))
+                of_steps = of_steps.write(count - left, tf.concat([of_step, *wait], 0) if waits else of_step)
+                left = tf.where(tf.unstack(of_step)[1] < secs, left - 1, 0)
+            else:
+                left = tf.constant(-1)
+        losses, _, *waited = tf.unstack(of_steps.stack(), axis=1)
+        waited = tf.reduce_sum(waited) if waits else _seconds(from_memory.wait())
+        return losses, waited, left < 0
 
     return take_steps
 
 
-def _wait_for_input(iterator: Batches) -> tf.Tensor:
+def _wait_for_input() -> tf.Tensor:
     """The wait of the iterators that the graph under construction has asked so far."""
-    if isinstance(iterator, from_memory.Iterator):
-        wait = from_memory.wait()
-    else:
-        wait = step_graph.measured_wait(tf.compat.v1.get_default_graph().get_operations())
+    return _seconds(step_graph.measured_wait(tf.compat.v1.get_default_graph().get_operations()))
+
+
+def _seconds(wait: tf.Tensor | float | None) -> tf.Tensor:
+    """NaN if it is not measured."""
     return tf.constant(float('nan')) if wait is None else tf.cast(wait, tf.float32)
 
 
