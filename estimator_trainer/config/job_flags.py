@@ -157,7 +157,8 @@ class JobFlags:
     )
     inter_op_threads: int = _device(
         0,
-        "Operations that run at the same time. 0: TensorFlow's choice, but at least 4 in a synchronous worker.",
+        "Operations that run at the same time. 0: TensorFlow's choice, but at least 4 in a synchronous worker, and 1 "
+        'where steps are short.',
         least=0,
         why='TensorFlow takes one for each core',
     )

@@ -100,6 +100,11 @@ def has_gpus() -> bool:
     return bool(_gpus())
 
 
+def is_on_one_cpu(plan: Plan) -> bool:
+    """Whether this process trains without others, and without GPUs and replicas."""
+    return plan.trains_alone and not plan.is_multi_worker and plan.num_replicas == 1 and not has_gpus()
+
+
 def _gpus() -> list[tf.config.PhysicalDevice]:
     return tf.config.get_visible_devices('GPU')
 

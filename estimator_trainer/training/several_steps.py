@@ -15,7 +15,7 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, saver_hooks
 from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
-from estimator_trainer.training import step_loop
+from estimator_trainer.training import runtime, step_loop
 from estimator_trainer.training.dues import LONGEST_CALL_SECS
 from estimator_trainer.training.plan import Plan
 from estimator_trainer.training.session_hook import Calls
@@ -140,6 +140,8 @@ class SeveralSteps:
         estimators.replace_config(estimator, save_summary_steps=0)
         if self._steps.has_ordered_calls:
             keep_calls_together(estimator)
+        if self._steps.is_short and runtime.is_on_one_cpu(self._plan) and not self._plan.config.inter_op_threads:
+            estimators.change_session(estimator, _on_the_calling_thread)
         hooks = []
         if self._summary_steps:
             estimators.replace_summary(self._spec.scaffold, self._steps.summary)
@@ -180,6 +182,11 @@ def keep_calls_together(estimator: Estimator) -> None:
         config.graph_options.rewrite_options.function_optimization = rewriter_config_pb2.RewriterConfig.OFF
 
     estimators.change_session(estimator, change)
+
+
+def _on_the_calling_thread(config: tf.compat.v1.ConfigProto) -> None:
+    """The operations of a call run one after the other. To wake other threads for them costs short steps a third."""
+    config.inter_op_parallelism_threads = -1
 
 
 def _merged_summaries(spec: EstimatorSpec) -> tf.Tensor:

@@ -44,6 +44,7 @@ class StepLoop:
             loop TensorFlow's optimizer of graphs puts the operations of such a function in place of the call, and lets
             them wait for nothing but what they read: some would no longer come before or after the change. So the
             session has to have `function_optimization` off.
+        is_short: whether the step computes so little that one thread does it fastest (`Part.is_short`).
         also: what else was asked for of each of the steps, or None.
     """
 
@@ -57,6 +58,7 @@ class StepLoop:
     last: dict[Any, tf.Tensor]
     draws: bool
     has_ordered_calls: bool
+    is_short: bool
     also: tf.Tensor | None = None
 
 
@@ -179,7 +181,7 @@ def _made(
             is_due = tf.logical_and(summarises, done >= most)
             text = summaries.of_step(is_due, [scalars[tensor.ref()] for tensor in summaries.reads])
     also_of_steps = others[0] if others else None
-    of_graph = step.draws, step.has_ordered_calls
+    of_graph = step.draws, step.has_ordered_calls, step.is_short()
     return StepLoop(most, first, summarises, done, losses, last_loss, text, of_last, *of_graph, also_of_steps)
 
 

@@ -4,6 +4,8 @@ Only two kinds of operations stay, and both read nothing that a step computes: t
 step (variables, iterators, tables, queues), and placeholders.
 """
 
+import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +20,11 @@ from estimator_trainer.training.step_graph import CannotLoop
 v1 = tf.compat.v1
 _LOOPS_OF_V1 = {'Enter', 'Exit', 'Switch', 'Merge', 'NextIteration', 'RefEnter', 'RefSwitch'}
 _CALLS = {'PartitionedCall', 'StatefulPartitionedCall'}
+_OF_VARIABLES = re.compile(
+    'ReadVariableOp|Assign(Add|Sub)?VariableOp|Resource(Gather|Scatter|Apply|SparseApply)|VarIsInit'
+)
+_MANY_MULTIPLICATIONS = re.compile('Conv|Pool|Einsum|FFT|Svd|Qr|Eig|Cholesky|Matri|RNN|GRU|LSTM|LRN')
+_MOST_NUMBERS, _MOST_MULTIPLICATIONS = 2**18, 2**22  # of a short step
 _PLACE = b'loc:@'  # of an operation that has to be where another one is
 
 
@@ -74,6 +81,25 @@ class Part:
         users = [op for op in self.ops if any(tensor.op in handles for tensor in op.inputs)]
         writers = [op for op in users if op.type not in ('ReadVariableOp', 'VarIsInitializedOp')]
         return len(writers) == 1 and writers[0].type == 'AssignAddVariableOp' and _is_one(writers[0].inputs[1].op)
+
+    def is_short(self) -> bool:
+        """Whether it is certain that the operations compute so little that to hand them to other threads costs more
+        than it gives, and that none of them waits for anything."""
+        numbers = multiplications = 0
+        for op in self.ops:
+            has_state = op.op_def.is_stateful and not step_graph.draws(op.node_def)
+            if has_state and not _OF_VARIABLES.match(op.type):
+                return False
+            if step_graph.calls(op.node_def) or _MANY_MULTIPLICATIONS.search(op.type):
+                return False
+            sizes = [_size(tensor) for tensor in op.outputs]
+            if None in sizes:
+                return False
+            if op.type != 'ReadVariableOp':  # which copies nothing
+                numbers += sum(size or 0 for size in sizes)
+            if 'MatMul' in op.type:
+                multiplications += (_size(op.inputs[0]) or math.inf) * op.outputs[0].shape[-1]
+        return numbers <= _MOST_NUMBERS and multiplications <= _MOST_MULTIPLICATIONS
 
     def inputs_from(self, ops: Collection[tf.Operation]) -> list[tf.Tensor]:
         """The tensors of other operations that this part reads."""
@@ -215,6 +241,13 @@ def _is_fixed(op: tf.Operation) -> bool:
 def _is_handle(op: tf.Operation) -> bool:
     """Whether an operation gives a resource that is found by its name in every step."""
     return step_graph.is_named(op.op_def) and any(tensor.dtype == tf.resource for tensor in op.outputs)
+
+
+def _size(tensor: tf.Tensor) -> int | None:
+    """How many numbers it has; None: that is not known, or it has no numbers."""
+    if tensor.dtype in (tf.string, tf.variant, tf.resource):
+        return None
+    return tensor.shape.num_elements()
 
 
 def _is_one(op: tf.Operation) -> bool:
