@@ -95,7 +95,7 @@ class Part:
             sizes = [_size(tensor) for tensor in op.outputs]
             if None in sizes:
                 return False
-            if op.type != 'ReadVariableOp':  # which copies nothing
+            if op.type not in ('ReadVariableOp', 'Identity'):  # which copy nothing
                 numbers += sum(size or 0 for size in sizes)
             if 'MatMul' in op.type:
                 multiplications += (_size(op.inputs[0]) or math.inf) * op.outputs[0].shape[-1]
