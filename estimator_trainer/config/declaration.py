@@ -73,7 +73,7 @@ class Flag:
     def shown_range(self) -> str:
         """The choices or the bounds, such as 'at least 1 s'; '' without any."""
         if self.choices:
-            return f'one of {", ".join(self.choices)}'
+            return f'one of {", ".join(filter(None, self.choices))}'
         bounds = (('over', self.above), ('at least', self.least), ('at most', self.most))
         words = ['auto'] if self.auto else []
         words += [f'{word} {bound} {self.unit}'.strip() for word, bound in bounds if bound is not None]

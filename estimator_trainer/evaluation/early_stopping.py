@@ -65,8 +65,10 @@ def rule_of(config: 'TrainerConfig', best_metric: str, best_mode: str | None) ->
         return None
     mode = config.stop_mode or mode_of(metric, best_metric, best_mode)
     if mode is None:
+        meant = metric_names.nearest(metric, {best_metric, *metric_names.KNOWN} - {''})
         raise UsageError(
-            f'--stop_metric={metric}: say whether lower or higher is better, by --stop_mode=min or --stop_mode=max.'
+            f'--stop_metric={metric}{meant}: say whether lower or higher is better, by --stop_mode=min or '
+            '--stop_mode=max.'
         )
     return EarlyStopping(metric, mode, config.stop_patience, config.stop_min_delta)
 

@@ -72,8 +72,8 @@ def warn_of_undecided() -> None:
     if names:
         _log.warning(
             'WARNING: --seed alone does not decide the first values of %s: they come from a random operation without a '
-            'seed, and are others with another number of replicas; give the operation a seed, or use '
-            'tf.compat.v1.get_variable',
+            'seed, and are others with another number of replicas; give the operation or its initializer a seed, or '
+            'leave the initializer to tf.compat.v1.get_variable',
             ', '.join(sorted(names)),
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 MODES = ('min', 'max')
 _LOWER = {'loss', 'error', 'mse', 'rmse', 'mae', 'perplexity'}
 _HIGHER = {'accuracy', 'auc', 'precision', 'recall', 'f1', 'iou', 'ndcg'}
+KNOWN = sorted(_LOWER | _HIGHER)  # words whose better direction is known
 _TURNED = {'neg', 'negative', 'negated'}
 
 

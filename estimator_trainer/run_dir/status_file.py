@@ -31,7 +31,7 @@ ENDS = (DONE, STOPPED, FAILED)  # the states in which a run is over
 DOING = {  # what a run does, by the state in status.json or training.json, in words that follow its name
     STARTING: 'starts',
     TRAINING: 'trains',
-    EVALUATING: 'evaluates and exports; training is over',
+    EVALUATING: 'evaluates or exports',
     BACKING_OFF: 'waits before it restarts the tasks',
     STOPPING: 'stops',
     training_file.ENDED: 'ends; training is over',

@@ -56,13 +56,19 @@ _RAISING = (
 )
 
 
+def _cure_of(bad_example: str) -> str:
+    """What helps against an example that may be left out."""
+    is_missing = 'is required but could not be found' in bad_example  # TensorFlow's words
+    named = ' if no example has this feature, correct its name in the FileSpec; else' * is_missing
+    return f';{named} mend it, or leave out up to N such examples with --max_bad_examples=N'
+
+
 def explain(error: BaseException, plan: Plan, watchdog: Watchdog) -> End:
     """Says what an exception means for the user. Prints its traceback where that is what they need."""
     error = of_the_data(error) or error
     text = what_failed.first_line(error)
     if isinstance(error, BadExample):
-        cure = '; mend it, or leave out up to N such examples with --max_bad_examples=N' * error.may_be_left_out
-        return End(exit_codes.DAMAGED, text + cure)
+        return End(exit_codes.DAMAGED, text.rstrip('.') + _cure_of(text) * error.may_be_left_out)
     if isinstance(error, DatasetError):
         isolated = os.environ.get(protocol.ISOLATED) == '1' and error.exit_code == exit_codes.NO_DATA
         cure = ' This cluster has no network (--isolate=off gives it one).' if isolated else ''

@@ -25,6 +25,10 @@ _OF_VARIABLES = re.compile(
 )
 _MANY_MULTIPLICATIONS = re.compile('Conv|Pool|Einsum|FFT|Svd|Qr|Eig|Cholesky|Matri|RNN|GRU|LSTM|LRN')
 _MOST_NUMBERS, _MOST_MULTIPLICATIONS = 2**18, 2**22  # of a short step
+_CURE = (
+    'tf.compat.v1.enable_resource_variables() and tf.compat.v1.enable_control_flow_v2(), called behind the imports of '
+    'the module, make others'
+)
 _PLACE = b'loc:@'  # of an operation that has to be where another one is
 
 
@@ -260,11 +264,9 @@ def _resources(op: tf.Operation) -> list[Any]:
 
 def _check(op: tf.Operation) -> None:
     if any(graphs.is_reference(tensor) for tensor in op.outputs):
-        cure = 'tf.compat.v1.enable_resource_variables(), called where the module begins, makes others'
-        raise CannotLoop(f'{op.name} belongs to a variable of TensorFlow 1 ({cure})')
+        raise CannotLoop(f'{op.name} belongs to a variable of TensorFlow 1 ({_CURE})')
     if op.type in _LOOPS_OF_V1:
-        cure = 'tf.compat.v1.enable_control_flow_v2(), called where the module begins, makes others'
-        raise CannotLoop(f'{op.name} belongs to a loop or a condition of TensorFlow 1 ({cure})')
+        raise CannotLoop(f'{op.name} belongs to a loop or a condition of TensorFlow 1 ({_CURE})')
 
 
 def _reads(op: tf.Operation) -> list[tf.Operation]:

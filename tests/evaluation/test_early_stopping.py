@@ -103,6 +103,8 @@ def test_whether_lower_or_higher_is_better(metric, flag, best, mode):
 def test_a_metric_of_which_nobody_says_it():
     with pytest.raises(UsageError, match=r'--stop_metric=fairness: .*--stop_mode=min or --stop_mode=max'):
         early_stopping.rule_of(config('fairness'), 'loss', 'min')
+    with pytest.raises(UsageError, match=r'--stop_metric=acuracy \(did you mean accuracy\?\): '):
+        early_stopping.rule_of(config('acuracy'), '', None)
     assert early_stopping.rule_of(config(''), 'loss', 'min') is None
 
 

@@ -26,7 +26,7 @@ LONG = {
     'tests/tf_config/test_resolvers.py': 726,
     'tests/this_process/test_isolate.py': 370,
     'tests/training/test_tf_accumulated_steps.py': 359,
-    'tests/training/test_tf_failures.py': 305,
+    'tests/training/test_tf_failures.py': 302,
     'tests/training/test_tf_step_loop.py': 391,
 }
 

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from estimator_trainer.errors import UsageError
+
 Feature: TypeAlias = Any  # tf.io.FixedLenFeature, VarLenFeature or RaggedFeature
 
 
@@ -45,6 +47,9 @@ class FileSpec:
             each file names them.
         delimiter: the character between two columns of CSV; '' means a tab in files that are named .tsv, and a comma in
             others.
+
+    Raises:
+        UsageError: label or key is no text.
     """
 
     features: Mapping[str, Feature] | None
@@ -52,6 +57,15 @@ class FileSpec:
     key: str = ''
     columns: tuple[str, ...] = ()
     delimiter: str = ''
+
+    def __post_init__(self) -> None:
+        for name in ('label', 'key'):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                raise UsageError(
+                    f'FileSpec.{name}={value!r}: the name of one feature is needed. Others stay among the features, '
+                    'where a model_fn finds them.'
+                )
 
     def cure_of_no_column(self, name: str = '') -> str:
         """What helps if the first line of a CSV file does not name this column, or any: a sentence of a message."""

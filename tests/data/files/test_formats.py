@@ -6,7 +6,8 @@ import pytest
 from estimator_trainer.config import declaration
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.data.files import FORMATS, contents, index, records
-from estimator_trainer.data.files.spec import KNOWN_FORMATS
+from estimator_trainer.data.files.spec import KNOWN_FORMATS, FileSpec
+from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.finished.evaluate import EvaluateFlags
 
 
@@ -17,6 +18,11 @@ def choices(flags):
 def test_the_flags_have_every_format():
     assert choices(TrainerConfig) == FORMATS
     assert choices(EvaluateFlags) == ('', *FORMATS)
+
+
+def test_a_label_is_one_feature():
+    with pytest.raises(UsageError, match=r"FileSpec.label=\['late', 'stars'\]: the name of one feature is needed"):
+        FileSpec({}, label=['late', 'stars'])
 
 
 def test_an_ending_belongs_to_one_format():
