@@ -76,17 +76,7 @@ def eval_input_fn(tf):
 
 
 def model_fn(tf, features, labels, mode):
-    layers = tf.keras.layers
-    model = tf.keras.Sequential(
-        [
-            layers.Rescaling(1 / 255),
-            layers.Conv2D(32, 3, activation='relu'),
-            layers.MaxPooling2D(),
-            layers.Flatten(),
-            layers.Dense(64, activation='relu'),
-            layers.Dense(data.CLASSES),
-        ]
-    )
+    model = common.KERAS_MODELS['cnn'](tf.keras)
     logits = model(tf.cast(features['image'], tf.float32), training=mode == tf.estimator.ModeKeys.TRAIN)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     loss = tf.reduce_mean(losses)

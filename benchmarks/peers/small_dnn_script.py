@@ -26,8 +26,7 @@ def main():
         return dataset.shuffle(10_000).repeat().batch(data.BATCHES['small_dnn'])
 
     def model_fn(features, labels, mode):
-        dense = tf.keras.layers.Dense
-        model = tf.keras.Sequential([dense(16, activation='relu'), dense(16, activation='relu'), dense(data.CLASSES)])
+        model = common.KERAS_MODELS['small_dnn'](tf.keras)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=model(features['x']))
         loss = tf.reduce_mean(losses)
         optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.01)

@@ -80,7 +80,7 @@ def judge(
         return Verdict(ALIVE, status_file.DOING.get(_text(state), 'starts'))
     if state == training_file.ENDED:
         if holders.evaluator:
-            return Verdict(ALIVE, status_file.DOING[training_file.EVALUATING])
+            return Verdict(ALIVE, f'{status_file.DOING[status_file.EVALUATING]}; training is over')
         return done
     if state == training_file.STOPPED:
         stopped = exit_codes.TERMINATED if code is None else code

@@ -35,7 +35,7 @@ BEAT_SECS = 2
 
 STARTING = 'starting'  # looking for the others, loading data, building the graph
 TRAINING = 'training'
-EVALUATING = 'evaluating'  # after the last step, where there is no evaluator
+EVALUATING = 'evaluating'  # a checkpoint, where there is no evaluator: on the way, or after the last step
 ENDED = 'ended'  # nothing is left to train
 STOPPED = 'stopped'  # by a signal; the same command resumes
 STATES = (STARTING, TRAINING, EVALUATING, ENDED, STOPPED)

@@ -60,7 +60,7 @@ def _cure_of(bad_example: str) -> str:
     """What helps against an example that may be left out."""
     is_missing = 'is required but could not be found' in bad_example  # TensorFlow's words
     named = ' if no example has this feature, correct its name in the FileSpec; else' * is_missing
-    return f';{named} mend it, or leave out up to N such examples with --max_bad_examples=N'
+    return f';{named} mend the example, or leave out up to N of them with --max_bad_examples=N'
 
 
 def explain(error: BaseException, plan: Plan, watchdog: Watchdog) -> End:

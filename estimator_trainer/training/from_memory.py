@@ -28,10 +28,10 @@ def usable(batches: Any, plan: Plan) -> pipeline.InMemory | None:
     carried = pipeline.in_memory(batches)
     if carried is None or carried.num_bytes > plan.config.in_memory_mb * 2**20:
         return None
-    if not plan.trains_alone or plan.is_multi_worker or carried.replicas != plan.num_replicas:
+    if not runtime.trains_alone_on_cpus(plan) or carried.replicas != plan.num_replicas:
         return None
     # 16 bits: TensorFlow decides by what an operation reads whether it may rewrite it.
-    return None if plan.config.mixed_precision or runtime.has_gpus() else carried
+    return None if plan.config.mixed_precision else carried
 
 
 def wait() -> float | None:

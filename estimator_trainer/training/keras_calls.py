@@ -71,7 +71,7 @@ def call_of_steps(
             if batches[0].has_value():
                 taken = tuple(batch.get_value() for batch in batches)
                 of_step = take(taken, lambda shares: summed(shares, began))
-                of_steps = of_steps.write(count - left, tf.concat([of_step, *wait], 0) if waits else of_step)
+                of_steps = of_steps.write(count - left, tf.concat([of_step, *wait], 0))
                 left = tf.where(tf.unstack(of_step)[1] < secs, left - 1, 0)
             else:
                 left = tf.constant(-1)

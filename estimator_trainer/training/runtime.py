@@ -100,9 +100,8 @@ def has_gpus() -> bool:
     return bool(_gpus())
 
 
-def is_on_one_cpu(plan: Plan) -> bool:
-    """Whether this process trains without others, and without GPUs and replicas."""
-    return plan.trains_alone and not plan.is_multi_worker and plan.num_replicas == 1 and not has_gpus()
+def trains_alone_on_cpus(plan: Plan) -> bool:
+    return plan.trains_alone and not plan.is_multi_worker and not has_gpus()
 
 
 def _gpus() -> list[tf.config.PhysicalDevice]:

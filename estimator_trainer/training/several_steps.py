@@ -140,7 +140,9 @@ class SeveralSteps:
         estimators.replace_config(estimator, save_summary_steps=0)
         if self._steps.has_ordered_calls:
             keep_calls_together(estimator)
-        if self._steps.is_short and runtime.is_on_one_cpu(self._plan) and not self._plan.config.inter_op_threads:
+        plan = self._plan
+        is_one_device = runtime.trains_alone_on_cpus(plan) and plan.num_replicas == 1
+        if self._steps.is_short and is_one_device and not plan.config.inter_op_threads:
             estimators.change_session(estimator, _on_the_calling_thread)
         hooks = []
         if self._summary_steps:

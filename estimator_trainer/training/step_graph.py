@@ -33,7 +33,7 @@ _READ = {  # operations that take a resource or a variable of TensorFlow 1, or k
     *('HashTableV2', 'MutableHashTableV2', 'QueueSizeV2', 'QueueIsClosedV2', 'Assert', 'Print', 'PrintV2'),
     *ASKS,
 }
-_CALL_PYTHON = {'PyFunc', 'PyFuncStateless', 'EagerPyFunc'}
+CALL_PYTHON = {'PyFunc', 'PyFuncStateless', 'EagerPyFunc'}
 
 
 def needed(ops: Iterable[tf.Operation]) -> list[tf.Operation]:
@@ -235,7 +235,7 @@ class Functions:
         nodes = self.called_by(op)
         if nodes:  # a condition, a loop or a call
             return any(_changes_state(node) for node in nodes)
-        if op.type in _CALL_PYTHON:
+        if op.type in CALL_PYTHON:
             return True
         takes_state = any(tensor.dtype == tf.resource for tensor in op.inputs) or any(
             argument.is_ref for argument in op.op_def.input_arg
@@ -245,7 +245,7 @@ class Functions:
 
 def _changes_state(node: node_def_pb2.NodeDef) -> bool:
     """Whether a node of a function may. Those that call other functions do not; these are asked themselves."""
-    if node.op in _CALL_PYTHON:
+    if node.op in CALL_PYTHON:
         return True
     known = graphs.definition(node.op)
     is_pure = known is None or not known.is_stateful

@@ -92,7 +92,7 @@ class Part:
         numbers = multiplications = 0
         for op in self.ops:
             has_state = op.op_def.is_stateful and not step_graph.draws(op.node_def)
-            if has_state and not _OF_VARIABLES.match(op.type):
+            if op.type in step_graph.CALL_PYTHON or (has_state and not _OF_VARIABLES.match(op.type)):
                 return False
             if step_graph.calls(op.node_def) or _MANY_MULTIPLICATIONS.search(op.type):
                 return False

@@ -51,7 +51,7 @@ def op_error(kind, message='it failed'):
 TRACEBACK = 'Traceback (most recent call last):\n\n  File "job.py", line 3, in f\n    raise x\n'
 ANYWHERE = {
     'data': (DatasetError('--dataset=x: not prepared'), 66, 'not prepared'),
-    'an example': (BadExample('a.csv, line 3: short', may_be_left_out=True), 65, '3: short; mend it, or leave'),
+    'an example': (BadExample('a.csv, line 3: short', may_be_left_out=True), 65, 'short; mend the example, or leave'),
     'no feature': (BadExample('x is required but could not be found.', True), 65, 'found; if no example has this'),
     'a file': (BadExample('a.csv: cut short'), 65, 'a.csv: cut short'),
     'checkpoints': (checkpoints.NoGoodCheckpoint('none of m'), 65, 'none of m'),

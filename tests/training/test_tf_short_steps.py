@@ -35,8 +35,13 @@ def unknown_size():
     return dense() + tf.reduce_sum(v1.placeholder_with_default(tf.ones([3]), [None]) * 1.0)
 
 
-def python():
-    return dense() + tf.ensure_shape(tf.numpy_function(lambda: np.float32(1), [], tf.float32), [])
+def python(stateful=True):
+    one = tf.numpy_function(lambda: np.float32(1), [], tf.float32, stateful=stateful)
+    return dense() + tf.ensure_shape(one, [])
+
+
+def python_without_state():
+    return python(stateful=False)
 
 
 def loop():
@@ -55,10 +60,17 @@ def words():
 
 @pytest.mark.parametrize(
     'layer, expected',
-    [(dense, True)]
-    + [
-        (layer, False)
-        for layer in (convolution, many_numbers, many_multiplications, unknown_size, python, loop, queue, words)
+    [
+        (dense, True),
+        (convolution, False),
+        (many_numbers, False),
+        (many_multiplications, False),
+        (unknown_size, False),
+        (python, False),
+        (python_without_state, False),
+        (loop, False),
+        (queue, False),
+        (words, False),
     ],
 )
 def test_is_short(layer, expected):

@@ -94,7 +94,7 @@ class FileDataset:
         }
         evaluation = self._sources['eval_files']
         if train.paths == evaluation.paths:  # as for a command that only evaluates
-            _log.info('data: %d file(s) with %d examples', len(train.paths), self.num_train)
+            _log.info('data: %d file(s) with %d examples, --shuffle=%s', len(train.paths), self.num_train, self.shuffle)
         else:
             _log.info(
                 'data: %d training file(s) with %d examples, --shuffle=%s; %d evaluation file(s) with %d',

@@ -182,7 +182,7 @@ def test_one_attempt_needs_no_table(tmp_path):
         ('training', Holders(), 5, 'alive', 'trains'),
         ('training', Holders(), 1000, 'lost', 'is gone: no process has the model_dir'),
         ('evaluating', Holders(trainer=True), 0, 'alive', 'evaluates or exports'),
-        ('ended', Holders(evaluator=True), 0, 'alive', 'evaluates or exports'),
+        ('ended', Holders(evaluator=True), 0, 'alive', 'evaluates or exports; training is over'),
         ('ended', Holders(), 0, 'done', 'is done: it stopped early'),
         ('stopped', Holders(), 0, 'stopped', 'was told to stop, and saved; the same command resumes'),
         (None, Holders(), 0, 'unknown', 'has no training.json'),
