@@ -13,6 +13,7 @@ from estimator_trainer.compat.patches import estimators, saver_hooks, sync_train
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
 from estimator_trainer.training import (
+    clipped_gradients,
     coordination,
     from_memory,
     graph_rewrites,
@@ -139,6 +140,7 @@ class _Training:
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
         if plan.is_chief:
             unrun_updates.warn(spec, hooks_of_job)
+            clipped_gradients.warn([train_op], plan)
         may_read_batches = several_steps.may_read_batches(hooks_of_job, spec.scaffold)
         taken = None
         if not may_read_batches:

@@ -1,16 +1,18 @@
 """Turns serialized tf.Examples into tensors, a whole batch at a time."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from estimator_trainer.data.files.spec import Feature, FileSpec
 from estimator_trainer.errors import UsageError
 
 _TYPES = (tf.float32, tf.int64, tf.string)
+_KINDS = {'float_list': 'float32', 'int64_list': 'int64', 'bytes_list': 'string'}  # of a tf.Example
 
 
 class ExampleParser:
@@ -69,6 +71,28 @@ def with_plain_defaults(features: Mapping[str, Feature]) -> dict[str, Feature]:
         else feature
         for name, feature in features.items()
     }
+
+
+def contradiction(features: Mapping[str, Feature], records: Iterable[bytes]) -> str:
+    """How the features of a spec contradict all of these serialized tf.Examples: the end of a message. '' if they do
+    not, or if a record is damaged."""
+    try:
+        examples = [tf.train.Example.FromString(record).features.feature for record in records]
+    except DecodeError:
+        return ''
+    for name, feature in features.items():
+        kinds = {example[name].WhichOneof('kind') for example in examples if name in example} - {None}
+        types = [_KINDS[kind] for kind in sorted(kinds)]
+        if not types and isinstance(feature, tf.io.FixedLenFeature) and feature.default_value is None:
+            held = {other: _KINDS.get(value.WhichOneof('kind')) for other, value in sorted(examples[0].items())}
+            named = ', '.join(f'{other} ({kind})' for other, kind in held.items() if kind) or 'none'
+            return (
+                f'has no feature {name!r}; its first example has {named}. Correct the FileSpec, or give the feature a '
+                'default_value'
+            )
+        if types and feature.dtype.name not in types:
+            return f'has the feature {name!r} as {" and ".join(types)}, and the FileSpec as {feature.dtype.name}'
+    return ''
 
 
 def message(error: Exception) -> str:

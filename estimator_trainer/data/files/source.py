@@ -22,6 +22,7 @@ from estimator_trainer.errors import BadExample, DatasetError, UsageError
 
 _log = logging.getLogger('estimator_trainer')
 _RECENT_BATCHES = 64  # more than are read ahead of a step
+_LOOKED_AT = 8  # examples, before any is trained
 _open: 'weakref.WeakSet[Source]' = weakref.WeakSet()
 
 
@@ -54,30 +55,12 @@ def open_source(
     """
     paths = listing.expand(files)
     file_format = listing.format_of(paths, file_format)
-    objects, paths = paths, _local(paths, file_format, cache)
+    objects, paths = paths, whole_copies.in_place_of(paths, cache, must_be_whole=file_format == 'array_record')
     with _naming(paths, objects):
         store, parser = _opened(paths, file_format, spec, in_memory_mb * 2**20, index_dir)
-    return Source(store, parser, spec, file_format, Tolerance(max_bad_examples), objects, in_memory_mb * 2**20)
-
-
-def _local(paths: list[str], file_format: str, cache: remote_cache.Cache | None) -> list[str]:
-    """The paths to read from. Objects of a store are replaced by whole copies if there is room for them."""
-    objects = [path for path in paths if isinstance(path, RemotePath)]
-    if not objects:
-        return paths
-    cache = cache or remote_cache.at()
-    for remote in objects:
-        remote.cache = cache
-    if cache.has_room_for(objects):
-        return whole_copies.copies(objects, cache)
-    size = sum(remote.size for remote in objects) / 2**20
-    if file_format == 'array_record':
-        raise DatasetError(
-            f'{paths[0]} and others: ArrayRecord files of a store are read as whole copies; these have '
-            f'{size:,.0f} MiB, and there is room for {cache.folder.most_bytes / 2**20:,.0f} MiB; raise --data_cache_mib'
-        )
-    _log.info('data: %.0f MiB do not fit into --data_cache_mib, and are read by the block', size)
-    return paths
+    source = Source(store, parser, spec, file_format, Tolerance(max_bad_examples), objects, in_memory_mb * 2**20)
+    source.check_spec()
+    return source
 
 
 @contextlib.contextmanager
@@ -177,6 +160,20 @@ class Source:
         self._recent: list[np.ndarray] = []
         self._recent_lock = threading.Lock()
         _open.add(self)
+
+    def check_spec(self) -> None:
+        """Looks at the first tf.Examples. Those that cannot be read are reported when a batch needs them.
+
+        Raises:
+            UsageError: all of them lack a feature of the spec, or have it with another type.
+        """
+        ids = np.arange(min(_LOOKED_AT, self.num_examples))
+        if not KNOWN_FORMATS[self.file_format].has_examples or self.tolerance.most >= len(ids):
+            return
+        with contextlib.suppress(BadExample, DatasetError):
+            raw, bad = self._load(ids)
+            if not bad and (contradiction := parsing.contradiction(self.features, raw[0])):
+                raise UsageError(f'{self._names[0]} {contradiction}')
 
     @property
     def held_bytes(self) -> int:

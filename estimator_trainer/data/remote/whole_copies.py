@@ -9,12 +9,41 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 
 from estimator_trainer.data.remote import threads
-from estimator_trainer.data.remote.cache import Cache, entry_of, is_there
+from estimator_trainer.data.remote.cache import Cache, at, entry_of, is_there
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import DatasetError
 
 _log = logging.getLogger('estimator_trainer')
 _SAY_SECS = 10.0
+
+
+def in_place_of(paths: list[str], cache: Cache | None, must_be_whole: bool) -> list[str]:
+    """The paths to read from. Objects of a store are replaced by whole copies if there is room for them.
+
+    Args:
+        paths: files of this machine and objects of a store.
+        cache: the cache of the objects; None: `cache.at()`.
+        must_be_whole: the files are ArrayRecord, which is not read by the block.
+
+    Raises:
+        DatasetError, DatasetUnavailable: as `copies`; DatasetError also if they must be whole, and there is no room.
+    """
+    objects = [path for path in paths if isinstance(path, RemotePath)]
+    if not objects:
+        return paths
+    cache = cache or at()
+    for remote in objects:
+        remote.cache = cache
+    if cache.has_room_for(objects):
+        return copies(objects, cache)
+    size = sum(remote.size for remote in objects) / 2**20
+    if must_be_whole:
+        raise DatasetError(
+            f'{paths[0]} and others: ArrayRecord files of a store are read as whole copies; these have '
+            f'{size:,.0f} MiB, and there is room for {cache.folder.most_bytes / 2**20:,.0f} MiB; raise --data_cache_mib'
+        )
+    _log.info('data: %.0f MiB do not fit into --data_cache_mib, and are read by the block', size)
+    return paths
 
 
 def copies(paths: Sequence[RemotePath], cache: Cache) -> list[str]:

@@ -221,6 +221,21 @@ def test_a_column_that_is_not_there_or_has_another_type(tmp_path):
         open_source(str(rows), FileSpec({'m': tf.io.FixedLenFeature([], tf.int64)}))
 
 
+@pytest.mark.parametrize('ending', ['tfrecord', 'array_record'])
+def test_a_spec_that_all_examples_contradict(tmp_path, ending):
+    path = tmp_path / f'part-0.{ending}'
+    written.write_file(path, range(COUNT))
+    for name, feature, why in (
+        ('m', tf.io.FixedLenFeature([], tf.int64), r"has no feature 'm'; its first example has id \(int64\), "),
+        ('id', tf.io.FixedLenFeature([], tf.string), "has the feature 'id' as int64, and the FileSpec as string"),
+        ('id', tf.io.VarLenFeature(tf.float32), "has the feature 'id' as int64, and the FileSpec as float32"),
+    ):
+        with pytest.raises(UsageError, match=f'{path} {why}'):
+            open_source(str(path), FileSpec({name: feature}))
+    for feature in (tf.io.FixedLenFeature([], tf.int64, 0), tf.io.VarLenFeature(tf.int64)):
+        open_source(str(path), FileSpec({'m': feature}))
+
+
 @pytest.mark.parametrize('ending', ['tfrecord', 'csv', 'parquet', 'array_record'])
 def test_a_file_that_changes_while_it_is_read(tmp_path, ending):
     path = tmp_path / f'part-0.{ending}'

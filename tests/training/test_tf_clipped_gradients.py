@@ -1,0 +1,62 @@
+"""clipped_gradients: a clip between gradients and optimizer is found, and no other one is taken for it."""
+
+import pytest
+import tensorflow as tf
+
+from estimator_trainer.training import clipped_gradients
+from tests import fakes
+
+v1 = tf.compat.v1
+
+
+def by_global_norm(gradients):
+    return tf.clip_by_global_norm(gradients, 1.0)[0]
+
+
+def by_norm_and_value(gradients):
+    return [tf.clip_by_value(tf.clip_by_norm(gradient, 1.0), -1.0, 1.0) for gradient in gradients]
+
+
+def unused(gradients):
+    tf.clip_by_global_norm(gradients, 1.0)
+    return gradients
+
+
+def clips(clip, in_loss=tf.identity, by_tape=False):
+    with tf.Graph().as_default():
+        weights = v1.get_variable('w', [3])
+        optimizer = v1.train.GradientDescentOptimizer(0.1)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(in_loss(weights) ** 2)
+        if by_tape:
+            gradients, variables = tape.gradient(loss, [weights]), [weights]
+        else:
+            gradients, variables = zip(*optimizer.compute_gradients(loss))
+        return clipped_gradients.clips([optimizer.apply_gradients(zip(clip(gradients), variables))])
+
+
+@pytest.mark.parametrize('by_tape', [False, True])
+@pytest.mark.parametrize(
+    'clip, functions',
+    [(by_global_norm, ['clip_by_global_norm']), (by_norm_and_value, ['clip_by_norm', 'clip_by_value'])],
+)
+def test_gradients_are_clipped(clip, functions, by_tape):
+    assert clips(clip, by_tape=by_tape) == functions
+
+
+@pytest.mark.parametrize('by_tape', [False, True])
+def test_they_are_not(by_tape):
+    def in_loss(weights):  # such as a table of embeddings with a max_norm
+        return tf.clip_by_norm(tf.clip_by_value(weights, -1.0, 1.0), 1.0)
+
+    assert clips(unused, in_loss, by_tape) == []
+
+
+@pytest.mark.parametrize(
+    'replicas, accumulated, words', [(1, 1, ''), (1, 4, 'before those of all 4 batches'), (2, 3, 'all 6 batches')]
+)
+def test_it_is_said_where_gradients_are_added_up(replicas, accumulated, words, monkeypatch, caplog):
+    monkeypatch.setattr(clipped_gradients, 'clips', lambda targets: ['clip_by_norm'])
+    plan = fakes.Plan(num_replicas=replicas, config=fakes.config(accumulate_steps=accumulated))
+    clipped_gradients.warn([], plan)
+    assert words in caplog.text and bool(caplog.text) == bool(words)
