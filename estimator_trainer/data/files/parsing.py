@@ -88,10 +88,11 @@ def contradiction(features: Mapping[str, Feature], records: Iterable[bytes]) -> 
             named = ', '.join(f'{other} ({kind})' for other, kind in held.items() if kind) or 'none'
             return (
                 f'has no feature {name!r}; its first example has {named}. Correct the FileSpec, or give the feature a '
-                'default_value'
+                'default_value.'
             )
         if types and feature.dtype.name not in types:
-            return f'has the feature {name!r} as {" and ".join(types)}, and the FileSpec as {feature.dtype.name}'
+            held_as, declared = ' and '.join(types), feature.dtype.name
+            return f'has the feature {name!r} as {held_as}, and the FileSpec as {declared}. Correct the FileSpec.'
     return ''
 
 
