@@ -46,6 +46,7 @@ _MEMORY_CURE = (
     'try a smaller --batch_size, with as many more --accumulate_steps for the same weights; '
     '--mixed_precision=bfloat16 takes less memory'
 )
+_BAD_EXAMPLE_CURE = '; mend the example, or leave out up to N of them with --max_bad_examples=N'
 _OF_THE_NETWORK = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
 _OF_THE_NUMBERS = (ArithmeticError, tf.estimator.NanLossDuringTrainingError)  # the weights are not to be saved
 # Where TensorFlow raises what its runtime reports.
@@ -56,19 +57,12 @@ _RAISING = (
 )
 
 
-def _cure_of(bad_example: str) -> str:
-    """What helps against an example that may be left out."""
-    is_missing = 'is required but could not be found' in bad_example  # TensorFlow's words
-    named = ' if no example has this feature, correct its name in the FileSpec; else' * is_missing
-    return f';{named} mend the example, or leave out up to N of them with --max_bad_examples=N'
-
-
 def explain(error: BaseException, plan: Plan, watchdog: Watchdog) -> End:
     """Says what an exception means for the user. Prints its traceback where that is what they need."""
     error = of_the_data(error) or error
     text = what_failed.first_line(error)
     if isinstance(error, BadExample):
-        return End(exit_codes.DAMAGED, text.rstrip('.') + _cure_of(text) * error.may_be_left_out)
+        return End(exit_codes.DAMAGED, text.rstrip('.') + _BAD_EXAMPLE_CURE * error.may_be_left_out)
     if isinstance(error, DatasetError):
         isolated = os.environ.get(protocol.ISOLATED) == '1' and error.exit_code == exit_codes.NO_DATA
         cure = ' This cluster has no network (--isolate=off gives it one).' if isolated else ''

@@ -52,7 +52,6 @@ TRACEBACK = 'Traceback (most recent call last):\n\n  File "job.py", line 3, in f
 ANYWHERE = {
     'data': (DatasetError('--dataset=x: not prepared'), 66, 'not prepared'),
     'an example': (BadExample('a.csv, line 3: short', may_be_left_out=True), 65, 'short; mend the example, or leave'),
-    'no feature': (BadExample('x is required but could not be found.', True), 65, 'found; if no example has this'),
     'a file': (BadExample('a.csv: cut short'), 65, 'a.csv: cut short'),
     'checkpoints': (checkpoints.NoGoodCheckpoint('none of m'), 65, 'none of m'),
     'loss': (NotFiniteError('the loss is nan at step 8'), 70, 'at step 8. The last good checkpoint is of step 7'),

@@ -1,6 +1,7 @@
 """Turns serialized tf.Examples into tensors, a whole batch at a time."""
 
 import contextlib
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -76,14 +77,11 @@ def with_plain_defaults(features: Mapping[str, Feature]) -> dict[str, Feature]:
 def contradiction(features: Mapping[str, Feature], records: Iterable[bytes]) -> str:
     """How the features of a spec contradict all of these serialized tf.Examples: the end of a message. '' if they do
     not, or if a record is damaged."""
-    try:
-        examples = [tf.train.Example.FromString(record).features.feature for record in records]
-    except DecodeError:
-        return ''
-    for name, feature in features.items():
+    examples = _examples(records)
+    for name, feature in _by_key(features).items() if examples else ():
         kinds = {example[name].WhichOneof('kind') for example in examples if name in example} - {None}
         types = [_KINDS[kind] for kind in sorted(kinds)]
-        if not types and isinstance(feature, tf.io.FixedLenFeature) and feature.default_value is None:
+        if not types and not _may_be_absent(feature):
             held = {other: _KINDS.get(value.WhichOneof('kind')) for other, value in sorted(examples[0].items())}
             named = ', '.join(f'{other} ({kind})' for other, kind in held.items() if kind) or 'none'
             return (
@@ -94,6 +92,34 @@ def contradiction(features: Mapping[str, Feature], records: Iterable[bytes]) -> 
             held_as, declared = ' and '.join(types), feature.dtype.name
             return f'has the feature {name!r} as {held_as}, and the FileSpec as {declared}. Correct the FileSpec.'
     return ''
+
+
+def likely_misspelt(features: Mapping[str, Feature], records: Iterable[bytes]) -> list[tuple[str, str]]:
+    """Pairs of a feature of the spec that none of these serialized tf.Examples has, and one that they have, that is not
+    in the spec, and whose name is like it. A feature that may be absent would stay empty without an error."""
+    examples = _examples(records)
+    features = _by_key(features)
+    held = {name for example in examples for name in example}
+    absent = [name for name, feature in features.items() if name not in held and _may_be_absent(feature)]
+    pairs = ((name, difflib.get_close_matches(name, sorted(held - set(features)), n=1)) for name in absent)
+    return [(name, close[0]) for name, close in pairs if close]
+
+
+def _by_key(features: Mapping[str, Feature]) -> dict[str, Feature]:
+    """The features by the names that their values have in a tf.Example."""
+    return {getattr(feature, 'value_key', None) or name: feature for name, feature in features.items()}
+
+
+def _may_be_absent(feature: Feature) -> bool:
+    return not isinstance(feature, tf.io.FixedLenFeature) or feature.default_value is not None
+
+
+def _examples(records: Iterable[bytes]) -> list[Mapping[str, tf.train.Feature]]:
+    """The features of each of these serialized tf.Examples; none if one is damaged."""
+    try:
+        return [tf.train.Example.FromString(record).features.feature for record in records]
+    except DecodeError:
+        return []
 
 
 def message(error: Exception) -> str:

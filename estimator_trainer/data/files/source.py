@@ -172,8 +172,19 @@ class Source:
             return
         with contextlib.suppress(BadExample, DatasetError):
             raw, bad = self._load(ids)
-            if not bad and (contradiction := parsing.contradiction(self.features, raw[0])):
+            if bad:
+                return
+            if contradiction := parsing.contradiction(self.features, raw[0]):
                 raise UsageError(f'{self._names[0]} {contradiction}')
+            for name, held in parsing.likely_misspelt(self.features, raw[0]):
+                _log.warning(
+                    'WARNING: none of the first %d examples of %s has the feature %r, which stays empty; they have %r, '
+                    'which is not in the FileSpec. Correct the name there if it is misspelt.',
+                    len(ids),
+                    self._names[0],
+                    name,
+                    held,
+                )
 
     @property
     def held_bytes(self) -> int:

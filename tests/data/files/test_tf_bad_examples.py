@@ -234,6 +234,19 @@ def test_a_spec_that_all_examples_contradict(tmp_path, ending):
             open_source(str(path), FileSpec({name: feature}))
     for feature in (tf.io.FixedLenFeature([], tf.int64, 0), tf.io.VarLenFeature(tf.int64)):
         open_source(str(path), FileSpec({'m': feature}))
+    open_source(str(path), FileSpec({'id': tf.io.RaggedFeature(tf.string, value_key='s')}))  # of another name there
+
+
+@pytest.mark.parametrize(
+    'name, is_like', [('itemz', True), ('price', False), ('items', False)], ids=['misspelt', 'rare', 'right']
+)
+def test_a_misspelt_feature_that_may_be_absent_has_a_warning(tmp_path, caplog, name, is_like):
+    path = tmp_path / 'part-0.tfrecord'
+    written.write_records(path, [written.example(i, items=written.int64(i)) for i in range(COUNT)])
+    open_source(str(path), FileSpec({'id': tf.io.FixedLenFeature([], tf.int64), name: tf.io.VarLenFeature(tf.int64)}))
+    expected = f"none of the first 8 examples of {path} has the feature '{name}', which stays empty; they have 'items'"
+    assert (expected in caplog.text) == is_like
+    assert is_like or 'WARNING' not in caplog.text
 
 
 @pytest.mark.parametrize('ending', ['tfrecord', 'csv', 'parquet', 'array_record'])
