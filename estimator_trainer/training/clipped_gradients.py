@@ -2,7 +2,8 @@
 
 `compute_gradients` divides the gradients of a replica by the number of replicas, and `apply_gradients` adds them up.
 What clips in between sees one replica's share. The threshold of one process clips less of it, and the weights depend on
-the number of replicas. The same is true of micro-batches (--accumulate_steps).
+the number of replicas. The same is true of micro-batches (--accumulate_steps). With --sync_ps the gradients are those
+of one worker, not divided, and their mean is applied.
 """
 
 import logging
@@ -28,11 +29,18 @@ def warn(targets: Iterable[tf.Operation], plan: Plan) -> None:
         targets: what a step of training runs.
     """
     count = plan.num_replicas * plan.config.accumulate_steps
-    if count == 1 or plan.uses_parameter_servers:
+    if count == 1:
         return
     with lacks.or_without():
         functions = clips(targets)
-        if functions:
+        if functions and plan.uses_parameter_servers:
+            _log.warning(
+                'WARNING: the model_fn clips gradients by %s before the mean of those of all %d workers is taken. The '
+                'weights then depend on the number of workers (docs/recipes.md, clipping).',
+                ' and '.join(functions),
+                count,
+            )
+        elif functions:
             _log.warning(
                 'WARNING: the model_fn clips gradients by %s before those of all %d batches of a step are added up, '
                 "each divided by %d. Unless it divides its threshold by params['num_replicas'], it clips less than one "

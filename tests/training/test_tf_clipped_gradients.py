@@ -53,10 +53,19 @@ def test_they_are_not(by_tape):
 
 
 @pytest.mark.parametrize(
-    'replicas, accumulated, words', [(1, 1, ''), (1, 4, 'before those of all 4 batches'), (2, 3, 'all 6 batches')]
+    'replicas, accumulated, with_ps, words',
+    [
+        (1, 1, False, ''),
+        (1, 4, False, 'before those of all 4 batches'),
+        (2, 3, False, 'all 6 batches'),
+        (1, 1, True, ''),
+        (3, 1, True, 'before the mean of those of all 3 workers'),
+    ],
 )
-def test_it_is_said_where_gradients_are_added_up(replicas, accumulated, words, monkeypatch, caplog):
+def test_it_is_said_where_gradients_are_added_up(replicas, accumulated, with_ps, words, monkeypatch, caplog):
     monkeypatch.setattr(clipped_gradients, 'clips', lambda targets: ['clip_by_norm'])
-    plan = fakes.Plan(num_replicas=replicas, config=fakes.config(accumulate_steps=accumulated))
+    plan = fakes.Plan(
+        num_replicas=replicas, uses_parameter_servers=with_ps, config=fakes.config(accumulate_steps=accumulated)
+    )
     clipped_gradients.warn([], plan)
     assert words in caplog.text and bool(caplog.text) == bool(words)
