@@ -48,7 +48,7 @@ def main(argv: Sequence[str], url: str = '') -> int:
             return exit_codes.OK
         for line in lines:
             _log.info('%s', line)
-        securing.connect(plan)
+        securing.connect(plan, os.environ)
         with task_monitors.monitored(config, task, plan.is_chief, plan.writes_page) as ends:
             return ends(task_process.run(plan, began))
     except trainer_config.HelpRequested as help_requested:

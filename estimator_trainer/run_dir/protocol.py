@@ -29,8 +29,9 @@ STARTED = 'ESTIMATOR_TRAINER_STARTED'  # when the run was first started, seconds
 ISOLATED = 'ESTIMATOR_TRAINER_ISOLATED'  # '1': in a network namespace that has only loopback
 WORKERS = 'ESTIMATOR_TRAINER_WORKERS'  # chief and workers with which the run was started; there may be fewer now
 STORE = 'ESTIMATOR_TRAINER_STORE'  # JSON: {folder, flags, is_copy}, of a run in a store; see `given_flags`
+RUN_KEY_FILE = 'ESTIMATOR_TRAINER_RUN_KEY_FILE'  # path of the run's key, if the tasks share no folder for it
 QUICK_CHECK = 'ESTIMATOR_TRAINER_QUICK_CHECK'  # '1': a --dry_run that does not load TensorFlow
-VARIABLES = (ERROR_FILE, GENERATION, STARTED, ISOLATED, WORKERS, QUICK_CHECK)
+VARIABLES = (ERROR_FILE, GENERATION, STARTED, ISOLATED, WORKERS, RUN_KEY_FILE, QUICK_CHECK)
 
 PROFILE_SIGNAL = signal.SIGUSR2  # to a task: it profiles its next steps; to a supervisor, which passes it on
 

@@ -24,7 +24,7 @@ class Facts:
         has_cryptography: the extra `secure` is installed.
         needs_network: the flag for which the task needs a network, with its value; '': none.
         shares_folder: the model_dir is one folder of all tasks.
-        has_key_file: --secure_key_file is given.
+        has_key_file: --secure_key_file is given, or the engine has given a key.
         uses_nccl: workers exchange data between GPUs.
         no_namespace: why the kernel gives no network namespace; '': it does.
         no_key: why there can be no file that only this user can read; '': there can.

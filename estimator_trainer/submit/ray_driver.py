@@ -50,16 +50,21 @@ class Question:
 
 
 class RayHost:
-    """`remote.TaskHost`: an actor and the address that it gave."""
+    """`remote.TaskHost`: an actor and the address that it gave.
 
-    def __init__(self, ray: Any, actor: Any, address: str):
+    Args:
+        key: the key of the run that the task is given; b'': none.
+    """
+
+    def __init__(self, ray: Any, actor: Any, address: str, key: bytes = b''):
         self.address = address
+        self._key = key
         self._ray, self._actor = ray, actor
         self._end, self._training = Question(ray, actor.poll), Question(ray, actor.training)
         self._known: dict = {}
 
     def start(self, argv: Sequence[str], given: Mapping[str, str], folder: str | None) -> int:
-        return _answer(self._ray, self._actor.start.remote(argv, given, folder), START_SECS)
+        return _answer(self._ray, self._actor.start.remote(argv, given, folder, self._key), START_SECS)
 
     def poll(self) -> tuple[int, dict] | None:
         return self._end.ask()
@@ -76,7 +81,7 @@ class RayCluster:
     """`remote_supervisor.HostPool`: one placement group for the whole run."""
 
     def __init__(self, ray: Any, description: descriptions.Description):
-        self._ray = ray
+        self._ray, self._description = ray, description
         self._bundles = [bundle(role) for _, role in description.roles for _ in range(role.count)]
         self._group = ray.util.placement_group(self._bundles, strategy='PACK', name=description.name)
 
@@ -102,13 +107,22 @@ class RayCluster:
                 )
             asked = [actor.port.remote() for actor in actors]
             ports = [_answer(ray, call, START_SECS) for call in asked]
+            key = self._new_key(actors)
             yield [
-                RayHost(ray, actor, address(node, port))
+                RayHost(ray, actor, address(node, port), key)
                 for actor, node, port in zip(actors, self._nodes(), ports, strict=True)
             ]
         finally:
             for actor in actors:
                 ray.kill(actor)
+
+    def _new_key(self, actors: Sequence[Any]) -> bytes:
+        """A key for each gang, by Ray's own channel, if the tasks share no folder for one; b'': none."""
+        description = self._description
+        if not description.in_store or len(actors) == 1:
+            return b''
+        call = actors[0].new_key.remote(description.python, dict(description.environment), description.working_dir)
+        return _answer(self._ray, call, START_SECS)
 
     def _nodes(self) -> list[str]:
         """The address of the node of each bundle. Raises HostLost."""

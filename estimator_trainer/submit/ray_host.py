@@ -4,7 +4,9 @@ Nothing here imports ray, nor TensorFlow: the trainer may run in another environ
 description, and gets nothing of the actor's but what `environment` leaves.
 """
 
+import contextlib
 import os
+import pathlib
 import tempfile
 from collections.abc import Mapping, Sequence
 
@@ -12,8 +14,10 @@ from estimator_trainer.run_dir import protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor.processes import ports
 from estimator_trainer.this_process import parent_process
-from estimator_trainer.this_process.child_process import Child
+from estimator_trainer.this_process.child_process import Child, TookTooLong
 
+_KEY = 'run.key'
+_KEY_SECS = 60
 _OF_THE_ACTOR = ('PYTHON', 'RAY_', 'VIRTUAL_ENV', 'ESTIMATOR_TRAINER_')
 
 
@@ -48,12 +52,28 @@ class TaskActor:
             self._claim = ports.claim(1)
         return self._claim.ports[0]
 
-    def start(self, argv: Sequence[str], given: Mapping[str, str], folder: str | None) -> int:
-        """Starts the process in `folder`, and gives its number. Raises OSError."""
+    def new_key(self, python: str, given: Mapping[str, str], folder: str | None) -> bytes:
+        """A new key of the run, made by the trainer's environment; b'' if that lacks the extra `secure`."""
+        with tempfile.TemporaryDirectory(prefix='estimator_trainer-') as own:
+            path = os.path.join(own, _KEY)
+            command = (python, '-m', 'estimator_trainer.secure.run_key', path)
+            with contextlib.suppress(OSError, TookTooLong):
+                with Child(command, env=environment(os.environ, given), cwd=folder, ties=False) as child:
+                    child.finish(_KEY_SECS)
+                return pathlib.Path(path).read_bytes()
+        return b''
+
+    def start(self, argv: Sequence[str], given: Mapping[str, str], folder: str | None, key: bytes = b'') -> int:
+        """Starts the process in `folder`, and gives its number. `key`: the key of the run, which the process finds in a
+        file that only its user can read; b'': it finds none. Raises OSError."""
         self._end = None
         self._folder = tempfile.TemporaryDirectory(prefix='estimator_trainer-', ignore_cleanup_errors=True)
         self._error_file = os.path.join(self._folder.name, 'error.json')
         env = environment(os.environ, {**given, protocol.ERROR_FILE: self._error_file})
+        if key:
+            env[protocol.RUN_KEY_FILE] = os.path.join(self._folder.name, _KEY)
+            with open(os.open(env[protocol.RUN_KEY_FILE], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), 'wb') as file:
+                file.write(key)
         self._process = Child(parent_process.tying(tuple(argv)), env=env, cwd=folder, ties=False)
         return self._process.pid
 

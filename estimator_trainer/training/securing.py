@@ -39,17 +39,17 @@ def secured(plan: Plan, environ: Mapping[str, str], url: str = '') -> Plan:
         assert plan.task is not None
         attempt = environ.get(protocol.GENERATION, '')
         kinds = isolate.kinds_that_work()
-        entering.enter(plan.cluster, plan.task, _key_file(plan.config), attempt, kinds, plan.notes)
+        entering.enter(plan.cluster, plan.task, _key_file(plan.config, environ), attempt, kinds, plan.notes)
     note = f'if the kernel allows it, {decided.note}' if decided.is_on else decided.note
     return dataclasses.replace(plan, notes=(*plan.notes, note)) if note else plan
 
 
-def connect(plan: Plan) -> None:
+def connect(plan: Plan, environ: Mapping[str, str]) -> None:
     """Connects a task that is in a network of its own with the others. It comes after all that can be wrong with the
     flags and the job, because it waits for the chief's key. Raises CannotSecure."""
     if entering.state is not None:
         if not entering.state.problem:
-            _have_key(_key_file(plan.config), plan)
+            _have_key(_key_file(plan.config, environ), plan)
         entering.state.serve()
         _log.info('%s', decision.ON)
 
@@ -74,19 +74,24 @@ def decide(plan: Plan, environ: Mapping[str, str], url: str = '', tries: bool = 
         has_cryptography=importlib.util.find_spec('cryptography') is not None,
         needs_network=_needs_network(config),
         shares_folder=protocol.STORE not in environ and not url,
-        has_key_file=bool(config.secure_key_file),
+        has_key_file=bool(_given_key_file(config, environ)),
         uses_nccl=plan.is_multi_worker and gpus.may_be_used(environ),
     )
     if not facts.hosts or config.secure == 'off' or facts.is_isolated:
         return decision.decide(config.secure, facts)
     if config.secure == 'required' or decision.on_several_machines(facts.hosts):  # what costs a process and a file
         if tries:
-            facts = dataclasses.replace(facts, no_namespace=_no_namespace(), no_key=_no_key(_key_file(config)))
+            facts = dataclasses.replace(facts, no_namespace=_no_namespace(), no_key=_no_key(_key_file(config, environ)))
     return decision.decide(config.secure, facts)
 
 
-def _key_file(config: TrainerConfig) -> str:
-    return config.secure_key_file or os.path.join(config.model_dir, file_names.RUN_KEY)
+def _given_key_file(config: TrainerConfig, environ: Mapping[str, str]) -> str:
+    """The file of the key that the user, or else the engine, has given; '': neither."""
+    return config.secure_key_file or environ.get(protocol.RUN_KEY_FILE, '')
+
+
+def _key_file(config: TrainerConfig, environ: Mapping[str, str]) -> str:
+    return _given_key_file(config, environ) or os.path.join(config.model_dir, file_names.RUN_KEY)
 
 
 def _have_key(path: str, plan: Plan) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from estimator_trainer.run_dir import protocol
+from estimator_trainer.secure import run_key
 from estimator_trainer.submit import ray_host
 from tests.processes import gone, pid_in, until
 
@@ -33,6 +34,22 @@ class TestHost:
     def test_two_tasks_of_one_node_have_two_ports(self):
         first, second = ray_host.TaskActor('worker:0'), ray_host.TaskActor('worker:1')
         assert first.port() == first.port() != second.port()
+
+    def test_a_task_finds_the_key_in_a_file_of_its_own(self, tmp_path):
+        host = ray_host.TaskActor('worker:0')
+        key = host.new_key(sys.executable, {}, str(ROOT))
+        assert run_key.RunKey.from_pem(key).pem() == key != host.new_key(sys.executable, {}, str(ROOT))
+        script = f'cp -p "${protocol.RUN_KEY_FILE}" {tmp_path}/key; echo "${protocol.RUN_KEY_FILE}" > {tmp_path}/path'
+        host.start(['sh', '-c', script], {}, None, key)
+        assert until(host.poll)[0] == 0
+        assert (tmp_path / 'key').read_bytes() == key and (tmp_path / 'key').stat().st_mode & 0o777 == 0o600
+        assert not pathlib.Path((tmp_path / 'path').read_text().strip()).exists()  # the task has ended
+
+    def test_an_environment_without_the_trainer_makes_no_key(self):
+        host = ray_host.TaskActor('worker:0')
+        assert host.new_key('/no/such/python', {}, None) == host.new_key('false', {}, None) == b''
+        host.start(['sh', '-c', f'test -z "${protocol.RUN_KEY_FILE}"'], {}, None)
+        assert until(host.poll)[0] == 0
 
     def test_sigterm_goes_to_the_task_alone_which_needs_its_helpers_to_save(self, tmp_path):
         host = ray_host.TaskActor('worker:0')

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -14,6 +15,7 @@ import pytest
 from estimator_trainer.run_dir import file_names, protocol
 from tests.chaos import faults, files
 from tests.chaos.stage import JOB, SAVING
+from tests.storage import s3_server
 from tests.submit import engines
 from tests.submit.hosts import Hosts
 
@@ -41,8 +43,13 @@ def hosts():
 
 
 @contextlib.contextmanager
-def driver(ray_python, hosts, folder, description, **changes):
-    """The driver of a job on a cluster, under way. All of it ends with `hosts`."""
+def driver(ray_python, hosts, folder, description, beside=(), **changes):
+    """The driver of a job on a cluster, under way. All of it ends with `hosts`.
+
+    Args:
+        beside: a command to which the cluster's is given.
+        changes: of the description.
+    """
     description = {
         **description,
         'model_dir': f'{folder}/run',
@@ -52,7 +59,7 @@ def driver(ray_python, hosts, folder, description, **changes):
     }
     job = folder / 'job.yaml'
     job.write_text(yaml.safe_dump(description, sort_keys=False))
-    command = [*hosts.on(0), ray_python, PROGRAM, job, BOUND_SECS]
+    command = [*hosts.on(0), *beside, ray_python, PROGRAM, job, BOUND_SECS]
     with tempfile.TemporaryDirectory(prefix='ray', dir='/tmp') as scratch:  # Ray's sockets want short paths
         with launch.start(command, RAY_USAGE_STATS_ENABLED='0', RAY_TMPDIR=scratch) as running:
             yield running
@@ -120,3 +127,16 @@ def test_a_killed_task_and_a_lost_node_change_nothing(ray_python, hosts, tmp_pat
     assert len(resumed) == 4 and min(resumed) >= 20, output  # both workers, twice
     assert files.named(model_dir) == 100
     assert files.differences(model_dir, undisturbed.two_workers()) == []
+
+
+def test_a_run_in_a_store_is_secured_by_a_key_that_ray_hands_over(ray_python, hosts, tmp_path, data_dir):
+    pytest.importorskip('moto', reason='moto, a server of S3, is not installed')
+    description = yaml.safe_load(EXAMPLE.read_text())
+    args = [*description['args'], '--secure=required', '--epochs=', '--max_steps=40', f'--data_dir={data_dir}']
+    (tmp_path / 'server').mkdir()
+    beside = [sys.executable, PROGRAM.parent / 'with_moto.py', tmp_path / 'server']
+    stored = {'model_dir': f's3://{s3_server.BUCKET}/run', 'scratch_dir': str(tmp_path / 'scratch'), 'args': args}
+    with driver(ray_python, hosts, tmp_path, description, beside, **stored) as running:
+        output = launch.checked(launch.finished(running, timeout=BOUND_SECS)).output
+    assert 'done, after 0 restart(s)' in output and output.count('secured: only tasks of this run') == 2
+    assert subprocess.run(['grep', '-rl', 'PRIVATE KEY', tmp_path], capture_output=True).stdout == b''

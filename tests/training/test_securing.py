@@ -89,6 +89,7 @@ def test_gpus_are_refused_to_synchronous_workers_only(plan, monkeypatch):
 def test_the_key_must_not_be_in_a_store(plan, tmp_path):
     assert 'the model_dir is in a store' in decided(plan(), **{protocol.STORE: '{}'}).note
     assert decided(plan(f'--secure_key_file={tmp_path}/key'), **{protocol.STORE: '{}'}).is_on
+    assert decided(plan(), **{protocol.STORE: '{}', protocol.RUN_KEY_FILE: f'{tmp_path}/key'}).is_on
 
 
 def test_the_kernel_says_why_not(plan, monkeypatch):
@@ -166,5 +167,5 @@ def test_a_dry_run_stays_where_it_is_and_says_what_would_be(plan):
 def test_a_network_that_could_not_be_made_is_told_with_a_code_that_says_try_again(plan, monkeypatch):
     monkeypatch.setattr(entering, 'state', entering.Secured(None, 'no namespaces left'))
     with pytest.raises(securing.CannotSecure, match='no namespaces left') as error:
-        securing.connect(plan())
+        securing.connect(plan(), {})
     assert exit_codes.retryable(error.value.exit_code)
