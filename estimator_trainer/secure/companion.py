@@ -29,7 +29,7 @@ from typing import Any
 from estimator_trainer.secure import channel, door, pump, run_key
 from estimator_trainer.secure.channel import Refused, Verdict
 from estimator_trainer.secure.membership import Membership, Settings
-from estimator_trainer.secure.refusals import Refusal
+from estimator_trainer.secure.refusals import WORDS, Refusal
 from estimator_trainer.this_process import log, parent_process
 
 _log = logging.getLogger('estimator_trainer')
@@ -38,7 +38,7 @@ INSIDE_SECS = 2  # to TensorFlow's server, and for a socket: within the time of 
 MOST_CONNECTIONS = 4096  # from other tasks
 MESSAGE_BYTES = 1 << 20  # of the task; a list of thousands of tasks is shorter
 DRAIN_SECS = 2
-_LINES, _AGAIN_SECS, _LATER_SECS, _CLOSE_SECS = 100, 1, 5, 0.5
+_LINES, _AGAIN_SECS, _LATER_SECS = 100, 1, 5
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)  # the task decides
 _PARENT_ENDED = signal.SIGUSR1
 _DRAIN_LOOK_SECS = 0.01
@@ -143,8 +143,8 @@ class Companion:
                 connection = self.connect(name)
             except Refused as refused:
                 if refused.refusal not in (Refusal.NOBODY_LISTENS, Refusal.SILENT):
-                    self._notices.refused(f'{name} at {self._settings.addresses[name]}', SAID[refused.refusal])
-                _say_and_close(client, refused.refusal.frame())
+                    self._notices.refused(f'{name} at {self._settings.addresses[name]}', WORDS[refused.refusal])
+                pump.say_and_close(client, refused.refusal.frame())
                 return
             with connection:
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -188,23 +188,6 @@ class Companion:
         finally:
             with self._lock:
                 self._carried -= 1
-
-
-SAID = {
-    Refusal.OTHER_KEY: "another run's key",
-    Refusal.OTHER_ATTEMPT: 'the key of another attempt',
-    Refusal.OTHER_TASK: 'another task answers there',
-    Refusal.NO_TLS: 'it speaks no TLS: it runs without --secure',
-}
-
-
-def _say_and_close(client: socket.socket, text: bytes) -> None:
-    """What is sent last has to be read before the connection is gone, though the client may have sent something."""
-    client.settimeout(_CLOSE_SECS)
-    client.sendall(text)
-    client.shutdown(socket.SHUT_WR)
-    while client.recv(1 << 16):
-        pass
 
 
 def start(name: str, function: Callable[..., object], *args: Any) -> None:

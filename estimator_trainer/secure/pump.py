@@ -77,3 +77,12 @@ def carry(one: socket.socket, other: socket.socket) -> None:
                     with contextlib.suppress(KeyError):
                         poll.unregister(way.source)
             poll.poll()
+
+
+def say_and_close(client: socket.socket, text: bytes) -> None:
+    """What is sent last has to be read before the connection is gone, though the client may have sent something."""
+    client.settimeout(_CLOSE_SECS)
+    client.sendall(text)
+    client.shutdown(socket.SHUT_WR)
+    while client.recv(1 << 16):
+        pass

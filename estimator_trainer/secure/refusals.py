@@ -28,6 +28,14 @@ class Refusal(enum.Enum):
         return _FRAME.pack((8).to_bytes(3, 'big'), _GOAWAY, 0, bytes(4), 0, self.value)
 
 
+WORDS = {
+    Refusal.OTHER_KEY: "another run's key",
+    Refusal.OTHER_ATTEMPT: 'the key of another attempt',
+    Refusal.OTHER_TASK: 'another task answers there',
+    Refusal.NO_TLS: 'it speaks no TLS: it runs without --secure',
+}
+
+
 def refusal_in(frame: bytes) -> Refusal | None:
     """The refusal that a frame of a companion holds; None: it is another frame."""
     if len(frame) != _FRAME.size:

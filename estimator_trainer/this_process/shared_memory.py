@@ -18,12 +18,10 @@ import time
 
 import numpy as np
 
-from estimator_trainer.this_process import forks
+from estimator_trainer.this_process import forks, mapped_memory
 
 _MESSAGE = struct.Struct('<qqq')  # key, or _READ; where the array lies in the sender's memory; its bytes
 _READ = -1  # instead of a key: the array there has been read
-_ALIGNMENT = 64  # TensorFlow takes over arrays that begin so without a copy
-_FIRST_PIECE = 16 * 2**20  # of memory that is mapped at once; most models need few of them
 _HELLO = struct.Struct('<q')
 
 
@@ -121,9 +119,9 @@ class SharedMemory:
             if not descriptors:
                 raise TaskLost(other)
             self._memory_of[other] = descriptors[0]
-            self._mapped[other] = _Mapped(descriptors[0], mmap.PROT_READ)
+            self._mapped[other] = mapped_memory.Mapping(descriptors[0], mmap.PROT_READ)
             peers[other].settimeout(None)  # the watchdog bounds a step
-        self._mapped[rank] = _Mapped(self._memory, mmap.PROT_READ | mmap.PROT_WRITE)
+        self._mapped[rank] = mapped_memory.Mapping(self._memory, mmap.PROT_READ | mmap.PROT_WRITE)
 
     def waited_secs(self) -> float:
         """How long this task has waited for the arrays of others; time in which several keys wait counts once."""
@@ -145,7 +143,7 @@ class SharedMemory:
             ValueError: a task gives an array of another size.
         """
         array = np.asarray(array)
-        total = _aligned(array)
+        total = mapped_memory.aligned(array)
         if not array.nbytes:
             return total
         for rank, part in enumerate(self.parts(key, array, holds_up)):
@@ -192,9 +190,9 @@ class SharedMemory:
             if self._free[num_bytes]:
                 where = self._free[num_bytes].pop()
             else:
-                where = _room(self._end, num_bytes)
-                self._end = where + -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
-                os.ftruncate(self._memory, _piece(where)[1])  # what is not written takes no memory
+                where = mapped_memory.room(self._end, num_bytes)
+                self._end = where + -(-num_bytes // mapped_memory.ALIGNMENT) * mapped_memory.ALIGNMENT
+                os.ftruncate(self._memory, mapped_memory.piece(where)[1])  # what is not written takes no memory
             self._readers[where] = self.size - 1
             return where
 
@@ -281,42 +279,6 @@ class SharedMemory:
             os.close(descriptor)
 
 
-class _Mapped:
-    """The memory of a task, which grows. A mapping holds a descriptor, so there is none for each array but a few large
-    ones."""
-
-    def __init__(self, descriptor: int, access: int):
-        self._descriptor, self._access = descriptor, access
-        self._pieces: dict[int, mmap.mmap] = {}
-
-    def like(self, array, where: int) -> np.ndarray:
-        """The memory there as an array of this type and shape."""
-        return self.bytes(where, array.nbytes).view(array.dtype).reshape(array.shape)
-
-    def bytes(self, where: int, size: int) -> np.ndarray:
-        """The memory there."""
-        start, end = _piece(where)
-        if size and start not in self._pieces:
-            piece = mmap.mmap(self._descriptor, end - start, prot=self._access, offset=start)
-            self._pieces.setdefault(start, piece)
-        return np.frombuffer(self._pieces[start] if size else b'', np.uint8, size, where - start if size else 0)
-
-
-def _piece(where: int) -> tuple[int, int]:
-    """Start and end of the piece that this is in. Each piece is as long as all before it."""
-    end = _FIRST_PIECE
-    while end <= where:
-        end *= 2
-    return (end // 2 if end > _FIRST_PIECE else 0), end
-
-
-def _room(where: int, num_bytes: int) -> int:
-    """The first place from there on that has so many bytes within a piece."""
-    while where + num_bytes > (end := _piece(where)[1]):
-        where = end
-    return where
-
-
 def _socket(timeout_secs=None):
     made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     made.settimeout(timeout_secs)
@@ -326,10 +288,3 @@ def _socket(timeout_secs=None):
 def _user_of(connected) -> int:
     _, user, _ = struct.unpack('3i', connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return user
-
-
-def _aligned(array) -> np.ndarray:
-    """An empty array of this shape and type that TensorFlow takes over without a copy."""
-    room = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
-    first = -room.ctypes.data % _ALIGNMENT
-    return room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)

@@ -42,7 +42,46 @@ def plan_lines(plan: Plan, memory: str) -> list[str]:
     """What this process is going to do. `memory`: its allocator."""
     precision = mixed_precision.sentence(plan.config.mixed_precision, plan.config.loop)
     xla = 'xla: compiles the forward and backward pass of a batch' if plan.config.xla else ''
-    return [*plan.notes, *plan.describe(), *filter(None, (precision, xla)), f'memory: {memory}']
+    return [*plan.notes, *of_plan(plan), *filter(None, (precision, xla)), f'memory: {memory}']
+
+
+def of_plan(plan: Plan) -> list[str]:
+    """What will happen, for the log and for --dry_run."""
+    config = plan.config
+    model_dir = f'model_dir {protocol.path_for_user(config.model_dir, os.environ)}'
+    lines = [', '.join(filter(None, (f'job {config.short_job}', data_of(plan), model_dir)))]
+    name = str(plan.task) if plan.task else 'this process'
+    chief = ' (chief)' if plan.is_chief and plan.task else ''
+    in_step = ' in step (--sync_ps)' if config.sync_ps else ''
+    lines.append(f'loop {config.loop}, strategy {plan.strategy}{in_step}; {name}{chief} of {plan.num_tasks} task(s)')
+    if plan.asynchronous:
+        lines.append(
+            f'asynchronous: {plan.num_training_tasks} workers, each step is one batch of {config.batch_size} on '
+            'one of them; which worker trains which example is not repeatable'
+        )
+    else:
+        accumulated = f' x {config.accumulate_steps} accumulated' if config.accumulate_steps > 1 else ''
+        lines.append(
+            f'batch: {config.batch_size} per replica x {plan.num_replicas} replica(s){accumulated} = '
+            f'{plan.global_batch_size} global'
+        )
+    if plan.has_evaluator:
+        lines.append('evaluation: by the evaluator task, every checkpoint it can and always the last')
+    elif plan.num_training_tasks > 1 or plan.cluster.ps:
+        lines.append('evaluation: by the chief, at the end (the cluster has no evaluator)')
+    else:
+        often = f'at most every {config.throttle_secs} s' if config.throttle_secs else 'of each checkpoint'
+        lines.append(f'evaluation: by this process, {often}, and at the end')
+    return lines
+
+
+def data_of(plan: Plan) -> str:
+    """What the job reads; '' before it is loaded."""
+    if plan.job is None:
+        return ''
+    if plan.job.input_fn is not None:
+        return "the job's own data"
+    return f'data set {plan.config.dataset}' if plan.job.file_spec is None else f'files {plan.config.train_files}'
 
 
 def say_start(

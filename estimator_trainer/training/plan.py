@@ -5,7 +5,6 @@ here: by `make`, and by `with_job` where it takes the job to see it.
 """
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import job_data
 from estimator_trainer.monitoring.profiles import schedule
-from estimator_trainer.run_dir import config_file, protocol
+from estimator_trainer.run_dir import config_file
 from estimator_trainer.secure import entering
 from estimator_trainer.this_process import forks, gpus
 
@@ -209,46 +208,6 @@ class Plan:
         if self._servers:
             return self.num_training_tasks
         return 1 if self.is_chief else self.num_training_tasks - 1
-
-    @property
-    def data(self) -> str:
-        """What the job reads; '' before it is loaded."""
-        if self.job is None:
-            return ''
-        if self.job.input_fn is not None:
-            return "the job's own data"
-        return f'data set {self.config.dataset}' if self.job.file_spec is None else f'files {self.config.train_files}'
-
-    def describe(self) -> list[str]:
-        """The lines that say what will happen, for the log and for --dry_run."""
-        config = self.config
-        model_dir = f'model_dir {protocol.path_for_user(config.model_dir, os.environ)}'
-        lines = [', '.join(filter(None, (f'job {config.short_job}', self.data, model_dir)))]
-        name = str(self.task) if self.task else 'this process'
-        chief = ' (chief)' if self.is_chief and self.task else ''
-        in_step = ' in step (--sync_ps)' if config.sync_ps else ''
-        lines.append(
-            f'loop {config.loop}, strategy {self.strategy}{in_step}; {name}{chief} of {self.num_tasks} task(s)'
-        )
-        if self.asynchronous:
-            lines.append(
-                f'asynchronous: {self.num_training_tasks} workers, each step is one batch of {config.batch_size} on '
-                'one of them; which worker trains which example is not repeatable'
-            )
-        else:
-            accumulated = f' x {config.accumulate_steps} accumulated' if config.accumulate_steps > 1 else ''
-            lines.append(
-                f'batch: {config.batch_size} per replica x {self.num_replicas} replica(s){accumulated} = '
-                f'{self.global_batch_size} global'
-            )
-        if self.has_evaluator:
-            lines.append('evaluation: by the evaluator task, every checkpoint it can and always the last')
-        elif self.num_training_tasks > 1 or self.cluster.ps:
-            lines.append('evaluation: by the chief, at the end (the cluster has no evaluator)')
-        else:
-            often = f'at most every {config.throttle_secs} s' if config.throttle_secs else 'of each checkpoint'
-            lines.append(f'evaluation: by this process, {often}, and at the end')
-        return lines
 
 
 def make(config: TrainerConfig, environ: Mapping[str, str]) -> Plan:

@@ -11,8 +11,8 @@ from estimator_trainer.run_dir.own_start import OwnStart
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.secure import entering
 from estimator_trainer.this_process import forks
+from estimator_trainer.training import messages, what_failed
 from estimator_trainer.training import plan as planning
-from estimator_trainer.training import what_failed
 
 _log = logging.getLogger('estimator_trainer')
 
@@ -44,7 +44,7 @@ def run(plan: planning.Plan, began: float) -> int:
             compat.bring_up()
             if plan.job is None:
                 plan = planning.with_job(plan)
-                _log.info('data: %s', plan.data)
+                _log.info('data: %s', messages.data_of(plan))
             from estimator_trainer.compat.patches import log_lines
             from estimator_trainer.training.run_task import run_task
 

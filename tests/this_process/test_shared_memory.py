@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from estimator_trainer.this_process import shared_memory
+from estimator_trainer.this_process import mapped_memory, shared_memory
 
 BOUND_SECS = 120
 
@@ -80,8 +80,8 @@ def test_an_array_larger_than_a_piece(two):
     'where, num_bytes, room', [(0, 1, 0), (5, 2**24 - 5, 5), (5, 2**24, 2**24), (2**24, 2**24 + 1, 2**25)]
 )
 def test_a_region_lies_in_one_piece(where, num_bytes, room):
-    assert shared_memory._room(where, num_bytes) == room
-    start, end = shared_memory._piece(room)
+    assert mapped_memory.room(where, num_bytes) == room
+    start, end = mapped_memory.piece(room)
     assert start <= room and room + num_bytes <= end
 
 
