@@ -1,0 +1,255 @@
+"""Environments of engines -> clusters."""
+
+import pytest
+
+from tests.tf_config.engine_environments import (
+    FULL_LAYOUT,
+    HET,
+    MPICH,
+    OF_JOBSET,
+    OF_SRUN_PMI2,
+    OPEN_MPI,
+    OPEN_MPI_LOCAL,
+    POD,
+    TF_CONFIG,
+    aliases,
+    found,
+    ipv6,
+    one_machine,
+    own_numbers,
+    step,
+    without,
+)
+from tf_config import read_layout
+
+# name: (environment, flags, look-up, the task that this is, addresses by rank)
+FOUND = {
+    'slurm, one task a node': (
+        step(1, GTIDS=1, NODEID=1, NODENAME='n2'),
+        {},
+        own_numbers,
+        'worker:1',
+        'n1:12060 n2:12060',
+    ),
+    'slurm, a step with -m block:cyclic': (
+        step(1, per_node='2,1', tasks=3, DISTRIBUTION='block:cyclic', GTIDS='0,1', NODENAME='n1'),
+        {},
+        own_numbers,
+        'worker:1',
+        'n1:12060 n1:12061 n2:12060',
+    ),
+    'slurm, without -m': (
+        step(3, per_node='3,1', tasks=4, GTIDS=3, NODENAME='n2'),
+        {},
+        own_numbers,
+        'worker:3',
+        'n1:12060 n1:12061 n1:12062 n2:12060',
+    ),
+    'slurm, cyclic': (
+        step(2, per_node='3,1', tasks=4, DISTRIBUTION='cyclic', GTIDS='0,2,3', NODENAME='n1'),
+        {},
+        own_numbers,
+        'worker:2',
+        'n1:12060 n2:12060 n1:12061 n1:12062',
+    ),
+    'slurm, cyclic:block, three nodes': (
+        step(4, 'n[1-3]', '2,1,2', 5, DISTRIBUTION='cyclic:block', GTIDS='2,4', NODENAME='n3'),
+        {},
+        own_numbers,
+        'worker:4',
+        'n1:12060 n2:12060 n3:12060 n1:12061 n3:12061',
+    ),
+    'slurm, nodes are no strings': (
+        step(1, 'n[2,10]', NODENAME='n10'),
+        {},
+        own_numbers,
+        'worker:1',
+        'n2:12060 n10:12060',
+    ),
+    'slurm, numbers with zeros': (
+        step(2, 'n[08-10]', '1(x3)', 3),
+        {},
+        own_numbers,
+        'worker:2',
+        'n08:12060 n09:12060 n10:12060',
+    ),
+    'slurm, several kinds of nodes': (
+        step(3, 'gpu-a,n[1-2],r[1-2]c3', '1(x5)', 5),
+        {},
+        own_numbers,
+        'worker:3',
+        'gpu-a:12060 n1:12060 n2:12060 r1c3:12060 r2c3:12060',
+    ),
+    'slurm, all on one node': (
+        step(1, 'n1', '4', 4),
+        {},
+        own_numbers,
+        'worker:1',
+        'n1:12060 n1:12061 n1:12062 n1:12063',
+    ),
+    'slurm, several slurmd on one address': (
+        step(2, 'n[1-3]', '1(x3)', 3),
+        {},
+        one_machine,
+        'worker:2',
+        '10.0.0.1:12060 10.0.0.1:12061 10.0.0.1:12062',
+    ),
+    'slurm, two names of one address': (step(0), {}, aliases, 'worker:0', 'n1:12060 n2:12061'),
+    'slurm, two names of one address, cyclic': (
+        step(0, per_node='2(x2)', tasks=4, DISTRIBUTION='cyclic'),
+        {},
+        aliases,
+        'worker:0',
+        'n1:12060 n2:12061 n1:12062 n2:12063',
+    ),
+    'slurm, nodes with IPv6 addresses only': (step(1), {}, ipv6, 'worker:1', '[fd00::1]:12060 [fd00::1]:12061'),
+    'slurm, roles in the order as written': (
+        step(1),
+        dict(roles='evaluator:1,chief:1'),
+        own_numbers,
+        'chief:0',
+        'n1:12060 n2:12060',
+    ),
+    'slurm, all roles': (
+        step(5, 'n[1-7]', '1(x7)', 7),
+        dict(roles=FULL_LAYOUT, base_port=3000),
+        own_numbers,
+        'ps:1',
+        ' '.join(f'n{node}:3000' for node in range(1, 8)),
+    ),
+    'slurm, plane, where all distributions are the same': (
+        step(1, DISTRIBUTION='plane', GTIDS=1, NODENAME='n2'),
+        {},
+        own_numbers,
+        'worker:1',
+        'n1:12060 n2:12060',
+    ),
+    'slurm, no SLURM_STEP_NUM_TASKS': (
+        without(step(1), 'SLURM_STEP_NUM_TASKS'),
+        {},
+        own_numbers,
+        'worker:1',
+        'n1:12060 n2:12060',
+    ),
+    'slurm, a second step': (step(1, STEP_ID=1), {}, own_numbers, 'worker:1', 'n1:14080 n2:14080'),
+    'slurm, srun --mpi=pmi2': ({**step(1), **OF_SRUN_PMI2}, {}, own_numbers, 'worker:1', 'n1:12060 n2:12060'),
+    'slurm, het job': (
+        step(0, 'n[1-3]', '1(x3)', 3, DISTRIBUTION='cyclic', GTIDS=0, NODEID=0, NODENAME='n3', **HET),
+        dict(roles='chief:1,worker:2'),
+        own_numbers,
+        'chief:0',
+        'n3:12060 n1:12060 n2:12060',
+    ),
+    'slurm, het job of srun': (
+        step(
+            1,
+            'n[1,3]',
+            HET_SIZE=2,
+            JOB_NODELIST_PACK_GROUP_0='n3',
+            JOB_NODELIST_PACK_GROUP_1='n1',
+            GTIDS=1,
+            NODEID=1,
+            NODENAME='n1',
+        ),
+        {},
+        own_numbers,
+        'worker:1',
+        'n3:12060 n1:12060',
+    ),
+    'slurm, het job, several tasks on a node': (
+        step(3, 'n[1-3]', '2,1,2', 5, DISTRIBUTION='cyclic', GTIDS=3, NODENAME='n2', **HET),
+        {},
+        own_numbers,
+        'worker:3',
+        'n3:12060 n3:12061 n1:12060 n2:12060 n1:12061',
+    ),
+    'slurm, a step of one component of a het job': (
+        step(1, 'n[1-2]', GTIDS=1, NODEID=1, NODENAME='n2', **HET),
+        {},
+        own_numbers,
+        'worker:1',
+        'n1:12060 n2:12060',
+    ),
+    'slurm, a step on some nodes of a component': (
+        step(1, 'n[2-3]', GTIDS=1, NODEID=1, NODENAME='n2', **HET),
+        {},
+        own_numbers,
+        'worker:1',
+        'n3:12060 n2:12060',
+    ),
+    'open mpi': (OPEN_MPI, dict(hosts='a,b'), own_numbers, 'worker:1', 'a:2222 b:2222'),
+    'open mpi, two ranks on a host': (
+        OPEN_MPI_LOCAL,
+        dict(hosts='a,a', base_port=4000),
+        own_numbers,
+        'worker:1',
+        'a:4000 a:4001',
+    ),
+    'open mpi, two ranks here by two names': (
+        OPEN_MPI_LOCAL,
+        dict(hosts='localhost,127.0.0.1'),
+        own_numbers,
+        'worker:1',
+        'localhost:2222 127.0.0.1:2223',
+    ),
+    'open mpi, in a slurm job': (
+        {**step(0, per_node='1', nodes='n2', tasks=1), **OPEN_MPI},
+        dict(hosts='n1,n2'),
+        own_numbers,
+        'worker:1',
+        'n1:2222 n2:2222',
+    ),
+    'mpich, IPv6 and ports': (
+        MPICH,
+        dict(hosts='[fd00::1],[fd00::2]:2300,[fd00::1]', roles='chief:1,worker:1,evaluator:1'),
+        own_numbers,
+        'chief:0',
+        '[fd00::1]:2222 [fd00::2]:2300 [fd00::1]:2223',
+    ),
+    'kubernetes, Indexed Job': (
+        POD,
+        dict(roles='worker:2'),
+        own_numbers,
+        'worker:1',
+        'mnist-0.mnist:2222 mnist-1.mnist:2222',
+    ),
+    'kubernetes, a host network': (
+        {**POD, 'HOSTNAME': 'node7', 'ESTIMATOR_TRAINER_JOB': 'mnist'},
+        dict(roles='chief:1,worker:1'),
+        own_numbers,
+        'worker:0',
+        'mnist-0.mnist:2222 mnist-1.mnist:2222',
+    ),
+    'kubernetes, JobSet': (
+        OF_JOBSET,
+        dict(roles='chief:1,worker:2,evaluator:1', base_port=5000),
+        own_numbers,
+        'worker:1',
+        'mnist-chief-0-0.mnist:5000 mnist-worker-0-0.mnist:5000 mnist-worker-0-1.mnist:5000 '
+        'mnist-evaluator-0-0.mnist:5000',
+    ),
+    'kubernetes, StatefulSet': (
+        {'HOSTNAME': 'train-ing-1', 'ESTIMATOR_TRAINER_SERVICE': 's'},
+        dict(roles='worker:2'),
+        own_numbers,
+        'worker:1',
+        'train-ing-0.s:2222 train-ing-1.s:2222',
+    ),
+    'by hand': ({}, dict(hosts='a,b:2300,[::1],a', rank=3), own_numbers, 'worker:3', 'a:2222 b:2300 [::1]:2222 a:2223'),
+    'by hand, a port that is taken already': (
+        {},
+        dict(hosts='a,a:2222,A', rank=0),
+        own_numbers,
+        'worker:0',
+        'a:2223 a:2222 A:2224',
+    ),
+    'TF_CONFIG before an engine': ({**step(0), **TF_CONFIG}, {}, own_numbers, 'worker:1', 'a:1 b:1'),
+}
+
+
+@pytest.mark.parametrize('environ, flags, look_up, task, addresses', FOUND.values(), ids=FOUND)
+def test_found(environ, flags, look_up, task, addresses):
+    parsed = found(environ, look_up, **flags)
+    assert str(parsed.task) == task
+    order = read_layout(**flags).tasks(len(addresses.split()))
+    assert [parsed.cluster.address(one) for one in order] == addresses.split()
