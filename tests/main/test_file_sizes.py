@@ -15,7 +15,6 @@ LONG = {
     'tests/chaos/broken.py': 324,
     'tests/chaos/hostile_forks.py': 334,
     'tests/differential/jobs/control_flow.py': 308,
-    'tests/lifecycle/test_watchdog.py': 588,
     'tests/submit/test_remote_supervisor.py': 307,
     'tests/supervisor/test_gang.py': 334,
     'tests/supervisor/test_supervisor.py': 514,
