@@ -17,8 +17,6 @@ LONG = {
     'tests/differential/jobs/control_flow.py': 308,
     'tests/submit/test_remote_supervisor.py': 307,
     'tests/supervisor/test_gang.py': 334,
-    'tests/supervisor/test_supervisor.py': 514,
-    'tests/tf_config/test_refused.py': 487,
     'tests/this_process/test_isolate.py': 370,
     'tests/training/test_tf_accumulated_steps.py': 359,
     'tests/training/test_tf_failures.py': 302,
