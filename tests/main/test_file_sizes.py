@@ -15,12 +15,6 @@ LONG = {
     'tests/chaos/broken.py': 324,
     'tests/chaos/hostile_forks.py': 334,
     'tests/differential/jobs/control_flow.py': 308,
-    'tests/submit/test_remote_supervisor.py': 307,
-    'tests/supervisor/test_gang.py': 334,
-    'tests/this_process/test_isolate.py': 370,
-    'tests/training/test_tf_accumulated_steps.py': 359,
-    'tests/training/test_tf_failures.py': 302,
-    'tests/training/test_tf_step_loop.py': 391,
 }
 
 # Files below FEW_LINES that one file of their own folder imports, and why they are files of their own. Those of a

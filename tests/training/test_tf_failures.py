@@ -296,6 +296,5 @@ def test_what_tensorflow_raises_for_a_port_that_is_taken(tmp_path):
 
 
 def test_a_long_text_without_spaces_takes_no_time_worth_naming():
-    text = f'{2_000_000 * "x"}; Disk quota exceeded'
-    assert failures._named_file(text) == 2_000_000 * 'x'
+    assert failures._named_file(f'{2_000_000 * "x"}; Disk quota exceeded') == 2_000_000 * 'x'
     assert failures._named_file(2_000_000 * 'x') is None
