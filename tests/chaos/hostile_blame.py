@@ -7,12 +7,12 @@ import signal
 
 from estimator_trainer import exit_codes
 from estimator_trainer.supervisor.processes import ports
-from tests.chaos import alone, hostile_job
+from tests.chaos import hostile_job, pairs
 from tests.chaos.case import Case, Row
 from tests.chaos.faults import TRAINING, Fault
 from tests.chaos.stage import Stage
 
-CHIEF, WORKER = alone.BOTH
+CHIEF, WORKER = pairs.BOTH
 JOB = '--job=tests.chaos.hostile_job:job'
 
 
@@ -43,8 +43,8 @@ class Own:
 
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
-        with Stage(folder) as stage, alone.two_addresses() as hosts:
-            chief, worker = alone.start_pair(
+        with Stage(folder) as stage, pairs.two_addresses() as hosts:
+            chief, worker = pairs.start_pair(
                 stage, hosts, f'--loop={self.loop}', *job_flags(where=self.where, raises=self.raises)
             )
             _expect_own(row, worker, self.raises)
@@ -89,8 +89,8 @@ def while_the_chief_is_stopped(folder, undisturbed) -> Row:
     """A hook of worker 1 fails at a moment at which the chief does not answer."""
     row = Row()
     fault = Fault(at=WORKER, moment=TRAINING, step=20, target=CHIEF, signal='SIGSTOP')
-    with Stage(folder, fault) as stage, alone.two_addresses() as hosts:
-        chief, worker = alone.start_pair(
+    with Stage(folder, fault) as stage, pairs.two_addresses() as hosts:
+        chief, worker = pairs.start_pair(
             stage, hosts, *job_flags(where=hostile_job.HOOK, raises='InternalError', at=fault.step)
         )
         _expect_own(row, worker, 'InternalError')
@@ -124,8 +124,8 @@ def beside_a_parameter_server(folder, undisturbed) -> Row:
 def a_disk_of_its_own(folder, undisturbed) -> Row:
     """A Python function of the input pipeline finds a disk full, which is not the model_dir's."""
     row = Row()
-    with Stage(folder) as stage, alone.two_addresses() as hosts:
-        _, worker = alone.start_pair(stage, hosts, *job_flags(where=hostile_job.PY_FUNCTION, raises='ENOSPC'))
+    with Stage(folder) as stage, pairs.two_addresses() as hosts:
+        _, worker = pairs.start_pair(stage, hosts, *job_flags(where=hostile_job.PY_FUNCTION, raises='ENOSPC'))
         _expect_own(row, worker, os.strerror(28))
     return row
 

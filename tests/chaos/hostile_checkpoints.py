@@ -7,11 +7,11 @@ import shutil
 import subprocess
 
 from estimator_trainer import exit_codes
-from tests.chaos import alone, averages, broken, files, own_saver, slow_disk
+from tests.chaos import averages, broken, disks, files, own_saver, pairs, slow_disk
 from tests.chaos.case import Case, Row
 from tests.chaos.stage import REPOSITORY, SAVE_STEPS, Stage
 
-HALF = broken.HALF
+HALF = disks.HALF
 SENTENCE = 'the folder is not shared'
 DATA = f'model.ckpt-{HALF}.data-00000-of-00001'
 
@@ -32,22 +32,22 @@ class NoPermission:
     name: str
 
     def __call__(self, folder, undisturbed) -> Row:
-        problem = broken._nobody_problem()
+        problem = disks.nobody_problem()
         if problem:
             return Row(happened=f'skipped: {problem}')
         row = Row()
         with Stage(folder) as stage:
-            broken._open_to_nobody(stage)
+            disks.open_to_nobody(stage)
             shutil.copytree(broken.half_trained(undisturbed), stage.model_dir)
             for path in (stage.model_dir, *stage.model_dir.rglob('*')):
-                os.chown(path, broken.NOBODY, broken.NOBODY)
+                os.chown(path, disks.NOBODY, disks.NOBODY)
             (stage.model_dir / self.name).chmod(0)
-            broken._end(row, broken.trainer_of_nobody(stage), exit_codes.CANNOT_WRITE)
+            disks.check_end(row, disks.trainer_of_nobody(stage), exit_codes.CANNOT_WRITE)
             last = stage.programs[0].last_line
             row.expect(self.name in last and 'Permission denied' in last, f'it does not say what: {last}')
             row.expect(files.steps(stage.model_dir) == [0, 20, 40, 60], 'a checkpoint is not where it was')
             (stage.model_dir / self.name).chmod(0o644)
-            broken._end(row, broken.trainer_of_nobody(stage), exit_codes.OK)
+            disks.check_end(row, disks.trainer_of_nobody(stage), exit_codes.OK)
             _none_set_aside(row, stage)
             _resumed_at(row, stage)
             row.judge(stage, undisturbed.alone())
@@ -88,7 +88,7 @@ class Refused:
             if library is None:
                 return Row(happened='skipped: needs gcc')
             shutil.copytree(broken.half_trained(undisturbed), stage.model_dir)
-            broken._end(
+            disks.check_end(
                 row,
                 stage.trainer(
                     LD_PRELOAD=library,
@@ -104,7 +104,7 @@ class Refused:
                     os.strerror(self.number) in stage.programs[0].last_line, 'the last line does not name the cause'
                 )
                 row.expect(files.named(stage.model_dir) == HALF, 'another checkpoint is named')
-                broken._end(row, stage.trainer(), exit_codes.OK)
+                disks.check_end(row, stage.trainer(), exit_codes.OK)
             _none_set_aside(row, stage)
             _resumed_at(row, stage)
             row.judge(stage, undisturbed.alone())
@@ -124,7 +124,7 @@ def slow_verification(folder, undisturbed) -> Row:
             ),
             stage.model_dir,
         )
-        broken._end(
+        disks.check_end(
             row,
             stage.cluster(
                 ['--workers=2', '--max_restarts=0'],
@@ -153,22 +153,22 @@ class NotShared:
 
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
-        with Stage(folder) as stage, alone.two_addresses() as hosts:
+        with Stage(folder) as stage, pairs.two_addresses() as hosts:
             other = stage.folder / 'other'
             if self.steps:
-                first = alone.start_pair(stage, hosts, f'--max_steps={self.steps}')
+                first = pairs.start_pair(stage, hosts, f'--max_steps={self.steps}')
                 row.expect([program.wait() for program in first] == [0, 0], first[0].output)
                 shutil.copytree(stage.model_dir, other)
             before = files.steps(stage.model_dir)
-            chief = stage.trainer('--join_timeout_secs=30', *self.flags, TF_CONFIG=alone.tf_config('worker:0', hosts))
+            chief = stage.trainer('--join_timeout_secs=30', *self.flags, TF_CONFIG=pairs.tf_config('worker:0', hosts))
             worker = stage.trainer(
                 '--join_timeout_secs=30',
                 f'--model_dir={other}',
                 *self.flags,
-                TF_CONFIG=alone.tf_config('worker:1', hosts),
+                TF_CONFIG=pairs.tf_config('worker:1', hosts),
             )
             for program in (worker, chief):
-                broken._end(row, program, exit_codes.USAGE)
+                disks.check_end(row, program, exit_codes.USAGE)
                 row.expect(SENTENCE in program.last_line and 'worker:1' in program.last_line, 'it does not say why')
             row.expect(files.steps(stage.model_dir) == before, 'something was trained')
             row.judge(stage, finished=False)
@@ -178,12 +178,12 @@ class NotShared:
 def evaluator_not_shared(folder, undisturbed) -> Row:
     """An evaluator whose model_dir is not the one that two workers train in."""
     row = Row()
-    with Stage(folder) as stage, alone.two_addresses() as hosts:
-        stage.trainer('--param=slow_ms=3000', TF_CONFIG=alone.tf_config('worker:0', hosts))
-        stage.trainer('--param=slow_ms=3000', TF_CONFIG=alone.tf_config('worker:1', hosts))
-        config = alone.tf_config('worker:0', hosts).replace('"task": {"type": "worker"', '"task": {"type": "evaluator"')
+    with Stage(folder) as stage, pairs.two_addresses() as hosts:
+        stage.trainer('--param=slow_ms=3000', TF_CONFIG=pairs.tf_config('worker:0', hosts))
+        stage.trainer('--param=slow_ms=3000', TF_CONFIG=pairs.tf_config('worker:1', hosts))
+        config = pairs.tf_config('worker:0', hosts).replace('"task": {"type": "worker"', '"task": {"type": "evaluator"')
         evaluator = stage.trainer('--join_timeout_secs=40', f'--model_dir={stage.folder / "other"}', TF_CONFIG=config)
-        broken._end(row, evaluator, exit_codes.USAGE)
+        disks.check_end(row, evaluator, exit_codes.USAGE)
         row.expect(SENTENCE in evaluator.last_line, 'it does not say why')
     return row
 
@@ -199,7 +199,7 @@ class OwnSaver:
         row = Row()
         with Stage(folder) as stage:
             program = _own_saver(stage, self.workers, f'--param=where={self.where}', '--keep_checkpoints=0')
-            broken._end(row, program, exit_codes.OK)
+            disks.check_end(row, program, exit_codes.OK)
             steps = [0, 30, 60, 90, 100]
             row.happened += f', checkpoints of {files.steps(stage.model_dir)}'
             expected = steps[-3:] if self.where == 'own saver' else steps
@@ -221,7 +221,7 @@ class OwnSaverNotFinite:
         row = Row()
         with Stage(folder) as stage:
             program = _own_saver(stage, self.workers, '--param=spoil_at=60')
-            broken._end(row, program, exit_codes.NOT_FINITE)
+            disks.check_end(row, program, exit_codes.NOT_FINITE)
             row.expect(files.steps(stage.model_dir) == [0, 30], f'checkpoints of {files.steps(stage.model_dir)}')
             row.judge(stage, finished=False)
         return row
@@ -249,7 +249,7 @@ class Averages:
                 f'--loop={self.loop}',
                 '--export=none',
             )
-            broken._end(row, program, exit_codes.OK)
+            disks.check_end(row, program, exit_codes.OK)
             made = [event['task'] for event in stage.scene.events(averages.TEMPORARY)]
             row.expect('worker:1' not in made, f'worker:1 has made {made.count("worker:1")} temporary folders')
             row.judge(stage)

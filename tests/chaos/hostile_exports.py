@@ -11,7 +11,7 @@ import os
 import pathlib
 
 from estimator_trainer import exit_codes
-from tests.chaos import broken, files
+from tests.chaos import disks, files
 from tests.chaos.case import Case, Row
 from tests.chaos.exporting_job import BEST, BEST_JSON, DECISION, DONE, FILL, FINAL, KILL, LINE, RAISE, STRIKE
 from tests.chaos.stage import MAX_STEPS, SAVE_STEPS, Stage
@@ -110,11 +110,11 @@ class Interrupted:
             if not there:
                 return Row(happened='skipped: no tmpfs can be mounted')
             strike = {STRIKE: f'{self.moment} {self.lines} {self.action}'}
-            broken._end(row, stage.trainer(*flags, **strike), _CODES[self.action])
+            disks.check_end(row, stage.trainer(*flags, **strike), _CODES[self.action])
             row.expect((stage.folder / 'struck').exists(), 'never struck')
             _make_room(stage)
             for _ in range(2):  # the second time there is nothing to do
-                broken._end(row, stage.trainer(*flags), exit_codes.OK)
+                disks.check_end(row, stage.trainer(*flags), exit_codes.OK)
             found = What.of(stage.model_dir)
             row.problems += found.problems(files.named(stage.model_dir))
             if self.moment == DECISION:  # the next run decides before it trains
@@ -151,7 +151,7 @@ class InCluster:
                 return Row(happened='skipped: no tmpfs can be mounted')
             strike = {STRIKE: f'{self.moment} {self.lines} {self.action}'}
             for code in self.codes:
-                broken._end(row, stage.cluster(self.shape, *JOB, '--lost_peer_secs=5', **strike), code)
+                disks.check_end(row, stage.cluster(self.shape, *JOB, '--lost_peer_secs=5', **strike), code)
                 row.expect((stage.folder / 'struck').exists(), 'never struck')
                 _make_room(stage)
             row.problems += What.of(stage.model_dir).problems(files.named(stage.model_dir))
@@ -165,10 +165,10 @@ def _disk(stage, action):
     if action != FILL:
         yield True
         return
-    if broken._mount_problem():
+    if disks.mount_problem():
         yield False
         return
-    with broken._small_disk(stage.folder / 'disk', _DISK_MB) as there:
+    with disks.small_disk(stage.folder / 'disk', _DISK_MB) as there:
         stage.model_dir = stage.folder / 'disk' / 'model'
         yield there
 

@@ -4,49 +4,29 @@ import contextlib
 import dataclasses
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
-import time
 
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import file_names, protocol, training_file
-from tests.chaos import alone, faults, files, hostile_helpers
+from tests.chaos import faults, files, hostile_helpers, pairs
 from tests.chaos.case import EVERY_STEP, Case, Row
 from tests.chaos.faults import TRAINING
-from tests.chaos.stage import JOB as SMALL_JOB
-from tests.chaos.stage import REPOSITORY, SAVING, Stage
-
-JOB = '--job=tests.chaos.hostile_fork_job:job'
-KERAS_JOB = '--job=tests.chaos.hostile_fork_job:keras_job'
-SLOWLY = '--param=slow_ms=300'  # so that helpers are ahead of the steps, and there is time to strike
-AGAIN = (JOB, '--allow_config_change', '--param=helpers=fork')
-PLACES = ('generator', 'numpy_function', 'hook')
-HELPERS_SECS = 10  # from the end of the trainer to that of its helpers
-STRIKE_STEP = 7
-
-
-def _reached(stage, step) -> bool:
-    return any(event['step'] >= step for event in stage.scene.events(TRAINING))
-
-
-def _until_step(stage, program, step=STRIKE_STEP) -> None:
-    faults.until(lambda: _reached(stage, step) or program.poll() is not None, f'no step {step}')
-    assert program.poll() is None, program.output
-
-
-def _ended(row, stage, program, code) -> None:
-    found = program.wait()
-    row.happened += f'{", " if row.happened else ""}exit {found}'
-    row.expect(found == code, f'exit code {found}, not {code}:\n{program.output}')
-    row.expect(stage.is_empty(HELPERS_SECS), f'left running: {stage.running()}')
-
-
-def _saved_where_it_stopped(row, stage, task='trainer') -> None:
-    last = max(event['step'] for event in stage.scene.events(TRAINING) if event['task'] == task)
-    row.happened += f' at step {last}'
-    row.expect(files.named(stage.model_dir) == last, f'saved at step {files.named(stage.model_dir)}, not {last}')
+from tests.chaos.hostile_terminals import (
+    AGAIN,
+    JOB,
+    KERAS_JOB,
+    PLACES,
+    SLOWLY,
+    STRIKE_STEP,
+    check_ended,
+    check_saved,
+    closed_terminal,
+    hang_up_without_terminal,
+    until_step,
+)
+from tests.chaos.stage import Stage
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +46,7 @@ class Works:
                 f'--param=helpers={"+".join(self.helpers)}',
                 **{protocol.ERROR_FILE: str(error)},
             )
-            _ended(row, stage, program, exit_codes.OK)
+            check_ended(row, stage, program, exit_codes.OK)
             row.expect(not error.exists(), 'there is an error file')
             board = protocol.read_json(str(stage.model_dir / file_names.TRAINING))
             row.expect(board.get('state') == training_file.ENDED, f'training.json says {board}')
@@ -86,11 +66,11 @@ class Stops:
         row = Row()
         with Stage(folder) as stage:
             program = stage.trainer(JOB, SLOWLY, f'--param=where={self.where}')
-            _until_step(stage, program)
+            until_step(stage, program)
             (os.killpg if self.group else os.kill)(program.pid, self.signum)
-            _ended(row, stage, program, 128 + self.signum)
-            _saved_where_it_stopped(row, stage)
-            _ended(row, stage, stage.trainer(*AGAIN), exit_codes.OK)
+            check_ended(row, stage, program, 128 + self.signum)
+            check_saved(row, stage)
+            check_ended(row, stage, stage.trainer(*AGAIN), exit_codes.OK)
             row.judge(stage, undisturbed.alone())
         return row
 
@@ -111,10 +91,10 @@ class KerasStops:
                 f'no step {STRIKE_STEP}',
             )
             os.killpg(program.pid, signal.SIGTERM)
-            _ended(row, stage, program, exit_codes.TERMINATED)
+            check_ended(row, stage, program, exit_codes.TERMINATED)
             row.happened += f' at step {files.named(stage.model_dir)}'
             row.expect(files.named(stage.model_dir) >= STRIKE_STEP, 'not saved')
-            _ended(row, stage, stage.trainer(*flags, '--allow_config_change'), exit_codes.OK)
+            check_ended(row, stage, stage.trainer(*flags, '--allow_config_change'), exit_codes.OK)
             row.judge(stage, undisturbed.other(f'helped-{self.loop}', lambda stage: stage.trainer(*flags)))
         return row
 
@@ -124,7 +104,7 @@ def orphan(folder, undisturbed) -> Row:
     row = Row()
     with Stage(folder) as stage:
         program = stage.trainer(JOB, SLOWLY, '--param=helpers=sleeper+fork')
-        _until_step(stage, program)
+        until_step(stage, program)
         program.send(signal.SIGKILL)
         program.wait()
         row.expect(stage.running(), 'no helper is left')
@@ -145,92 +125,12 @@ def two_workers(folder, undisturbed) -> Row:
             return stage.cluster(['--workers=2', '--noevaluator', '--max_restarts=0'], JOB, *flags)
 
         program = start(SLOWLY)
-        _until_step(stage, program)
+        until_step(stage, program)
         program.send(signal.SIGTERM)
-        _ended(row, stage, program, exit_codes.TERMINATED)
-        _saved_where_it_stopped(row, stage, 'worker:0')
-        _ended(row, stage, start('--allow_config_change', '--param=helpers=fork'), exit_codes.OK)
+        check_ended(row, stage, program, exit_codes.TERMINATED)
+        check_saved(row, stage, 'worker:0')
+        check_ended(row, stage, start('--allow_config_change', '--param=helpers=fork'), exit_codes.OK)
         row.judge(stage, undisturbed.two_workers())
-    return row
-
-
-def closed_terminal(folder, undisturbed) -> Row:
-    """The terminal of a lone trainer is closed while a progress bar is drawn there."""
-    row = Row()
-    with Stage(folder) as stage:
-        error = stage.folder / 'error.json'
-        parent, child = pty.openpty()
-        process = _in_terminal(stage, child, error)
-        try:
-            os.close(child)
-            faults.until(lambda: _reached(stage, STRIKE_STEP), f'no step {STRIKE_STEP}')
-            os.close(parent)  # the kernel sends SIGHUP
-            code = process.wait(60)
-        finally:
-            process.kill()
-            process.wait()
-        told = protocol.read_json(str(error))
-        row.happened, row.said = f'exit {code}', [told.get('message', '')]
-        row.expect(code == exit_codes.TERMINATED, f'exit code {code}: {told}')
-        row.expect('SIGHUP' in told.get('message', ''), 'the message does not name SIGHUP')
-        _saved_where_it_stopped(row, stage)
-        _ended(row, stage, stage.trainer('--allow_config_change'), exit_codes.OK)
-        row.judge(stage, undisturbed.alone())
-    return row
-
-
-def _in_terminal(stage, terminal, error):
-    """A trainer whose terminal is `terminal`, as a shell starts it."""
-    command = [
-        sys.executable,
-        '-m',
-        'estimator_trainer',
-        *SMALL_JOB,
-        *SAVING,
-        f'--model_dir={stage.model_dir}',
-        SLOWLY,
-        '--progress=on',
-    ]
-    environ = {**os.environ, faults.FOLDER: str(stage.folder), protocol.ERROR_FILE: str(error)}
-    environ.pop('TF_CONFIG', None)
-    return subprocess.Popen(
-        [
-            sys.executable,
-            '-c',
-            'import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); '
-            'signal.signal(signal.SIGHUP, signal.SIG_DFL); '
-            'os.execv(sys.argv[1], sys.argv[1:])',
-            *command,
-        ],
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        env=environ,
-        start_new_session=True,
-        cwd=REPOSITORY,
-    )
-
-
-def hang_up_without_terminal(folder, undisturbed) -> Row:
-    """kill -HUP; under nohup it does nothing."""
-    row = Row()
-    with Stage(folder) as stage:
-        program = stage.trainer(SLOWLY)
-        _until_step(stage, program)
-        for _ in range(2):  # the kernel and the shell both say it
-            program.send(signal.SIGHUP)
-        _ended(row, stage, program, exit_codes.TERMINATED)
-        row.said = [program.last_line]
-        row.expect('stopped by SIGHUP' in program.last_line, program.output)
-        _saved_where_it_stopped(row, stage)
-        again = stage.trainer('--allow_config_change', before=('nohup',))
-        again.says('loop estimator')  # by then nohup has taken hold
-        with contextlib.suppress(ProcessLookupError):
-            while again.poll() is None:  # whatever it is at
-                again.send(signal.SIGHUP)
-                time.sleep(0.2)
-        _ended(row, stage, again, exit_codes.OK)
-        row.judge(stage, undisturbed.alone())
     return row
 
 
@@ -244,7 +144,7 @@ def linked_lock(folder, undisturbed) -> Row:
         for name in ('.trainer.lock', '.cluster.lock'):
             (stage.model_dir / name).symlink_to(theirs)
         for program in (stage.trainer(), stage.cluster(['--workers=1', '--noevaluator'])):
-            _ended(row, stage, program, exit_codes.USAGE)
+            check_ended(row, stage, program, exit_codes.USAGE)
             row.said.append(program.last_line)
             row.expect('is a symbolic link' in program.last_line, program.output)
         row.expect(theirs.read_text() == 'of value', 'it was written through the link')
@@ -282,12 +182,12 @@ def evaluator_of_a_dead_machine(folder, undisturbed) -> Row:
     row = Row()
     with (
         Stage(folder) as stage,
-        alone.two_addresses() as hosts,
+        pairs.two_addresses() as hosts,
         _held(stage.model_dir / 'eval' / '.lock', '7 node7 another-boot'),
     ):
         place = {'cluster': {'chief': hosts[:1]}, 'task': {'type': 'evaluator', 'index': 0}}
         program = stage.trainer(TF_CONFIG=json.dumps(place))
-        _ended(row, stage, program, exit_codes.MODEL_DIR_TAKEN)
+        check_ended(row, stage, program, exit_codes.MODEL_DIR_TAKEN)
         row.said = [program.last_line]
         row.expect('process 7 on node7 evaluates this run' in program.last_line, program.output)
     return row
@@ -301,11 +201,11 @@ def data_set_of_another(folder, undisturbed) -> Row:
         program = stage.trainer(*flags)
         program.says('process 7 prepares the data set in')
         program.send(signal.SIGTERM)
-        _ended(row, stage, program, exit_codes.TERMINATED)
+        check_ended(row, stage, program, exit_codes.TERMINATED)
         again = stage.trainer(*flags)
         again.says('process 7 prepares the data set in')
         holder.kill()
-        _ended(row, stage, again, exit_codes.OK)
+        check_ended(row, stage, again, exit_codes.OK)
     return row
 
 

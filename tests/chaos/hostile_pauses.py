@@ -5,7 +5,7 @@ import json
 import signal
 import time
 
-from tests.chaos import alone, faults, hostile_job
+from tests.chaos import faults, hostile_job, pairs
 from tests.chaos.case import Case, Row
 from tests.chaos.faults import TRAINING
 from tests.chaos.hostile_blame import CHIEF, WORKER, job_flags
@@ -32,7 +32,7 @@ socket.getaddrinfo = getaddrinfo
 
 def _end_well(row, programs) -> None:
     codes = [program.wait() for program in programs]
-    row.happened = ', '.join(f'{task} exit {code}' for task, code in zip(alone.BOTH, codes))
+    row.happened = ', '.join(f'{task} exit {code}' for task, code in zip(pairs.BOTH, codes))
     row.said = [program.last_line for code, program in zip(codes, programs) if code]
     row.expect(codes == [0, 0], '\n'.join(program.output for program in programs))
 
@@ -47,8 +47,8 @@ class HoldsTheLock:
 
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
-        with Stage(folder) as stage, alone.two_addresses() as hosts:
-            programs = alone.start_pair(
+        with Stage(folder) as stage, pairs.two_addresses() as hosts:
+            programs = pairs.start_pair(
                 stage,
                 hosts,
                 *self.flags,
@@ -87,8 +87,8 @@ class Stopped:
 
     def __call__(self, folder, undisturbed) -> Row:
         row = Row()
-        with Stage(folder) as stage, alone.two_addresses() as hosts:
-            programs = dict(zip(alone.BOTH, alone.start_pair(stage, hosts, *self.flags, '--param=slow_ms=50')))
+        with Stage(folder) as stage, pairs.two_addresses() as hosts:
+            programs = dict(zip(pairs.BOTH, pairs.start_pair(stage, hosts, *self.flags, '--param=slow_ms=50')))
             faults.until(lambda: any(event['step'] >= 30 for event in stage.scene.events(TRAINING)), 'no step 30')
             for task in self.tasks:
                 programs[task].send(signal.SIGSTOP)
@@ -103,7 +103,7 @@ class Stopped:
 def without_a_name_server(folder, undisturbed) -> Row:
     """From step 10 on no name can be resolved, for longer than --lost_peer_secs. The peers have names."""
     row = Row()
-    with Stage(folder) as stage, alone.two_addresses() as hosts:
+    with Stage(folder) as stage, pairs.two_addresses() as hosts:
         site = stage.folder / 'site'
         site.mkdir()
         (site / 'sitecustomize.py').write_text(NAME_SERVER)
@@ -113,9 +113,9 @@ def without_a_name_server(folder, undisturbed) -> Row:
                 '--param=slow_ms=200',
                 '--lost_peer_secs=5',
                 PYTHONPATH=f'{site}:{REPOSITORY}',
-                TF_CONFIG=alone.tf_config(task, named),
+                TF_CONFIG=pairs.tf_config(task, named),
             )
-            for task in alone.BOTH
+            for task in pairs.BOTH
         ]
         faults.until(lambda: any(event['step'] >= 10 for event in stage.scene.events(TRAINING)), 'no step 10')
         (stage.folder / AWAY).touch()
@@ -130,7 +130,7 @@ def cases() -> list:
     def add(fault, moment, play):
         found.append(Case('hostile', fault, moment, play))
 
-    for task in alone.BOTH:
+    for task in pairs.BOTH:
         add(f'lock held 40 s by {task}', TRAINING, HoldsTheLock(task))
     add('lock held 40 s, evaluator', TRAINING, holds_the_lock_before_an_evaluator)
     for tasks in ((WORKER,), (CHIEF,), (CHIEF, WORKER)):

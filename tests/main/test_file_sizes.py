@@ -9,14 +9,6 @@ ROOT = pathlib.Path(__file__).parents[2]
 MOST_LINES = 300
 FEW_LINES = 80  # a file below that belongs into its only importer
 
-# Files above MOST_LINES, with the lines that each of them may have. A file may only leave this table, or shrink in it.
-LONG = {
-    'tests/chaos/alone.py': 325,
-    'tests/chaos/broken.py': 324,
-    'tests/chaos/hostile_forks.py': 334,
-    'tests/differential/jobs/control_flow.py': 308,
-}
-
 # Files below FEW_LINES that one file of their own folder imports, and why they are files of their own. Those of a
 # folder in FILES_OF_A_KIND need no reason.
 FILES_OF_A_KIND = ('tf_config/resolvers',)  # each engine is a file
@@ -72,10 +64,7 @@ def _module(path):
 def test_no_file_is_long():
     lengths = {str(path): _length(path) for path in _files('estimator_trainer', 'tf_config', 'tests')}
     long = {path: lines for path, lines in lengths.items() if lines > MOST_LINES and 'third_party' not in path}
-    grown = {path: lines for path, lines in long.items() if lines > LONG.get(path, MOST_LINES)}
-    assert not grown, f'too long: divide them by what they are about, or shorten them: {grown}'
-    gone = sorted(LONG.keys() - long.keys())
-    assert not gone, f'no longer above {MOST_LINES} lines: remove them from LONG: {gone}'
+    assert not long, f'too long: divide them by what they are about, or shorten them: {long}'
 
 
 def test_a_short_file_has_several_importers_or_a_reason():

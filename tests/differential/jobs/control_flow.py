@@ -188,28 +188,12 @@ def placeholder_of_constant(x):
     return dense(x * v1.placeholder_with_default(0.5, []))
 
 
-for net in (
-    loop,
-    loop_of_data,
-    loop_by_variable,
-    nested_loops,
-    condition_in_loop,
-    loop_in_condition,
-    conditions,
-    scanned,
-    folded,
-    vectorized,
-    array,
-    array_in_loop,
-    function,
-    nested_functions,
-    own_gradient,
-    gradient_of_input,
-    chosen_table,
-    of_python,
-    asserted,
-    placeholder_of_constant,
-):
+OF_ONE_BATCH = (
+    *(loop, loop_of_data, loop_by_variable, nested_loops, condition_in_loop, loop_in_condition, conditions, scanned),
+    *(folded, vectorized, array, array_in_loop, function, nested_functions, own_gradient, gradient_of_input),
+    *(chosen_table, of_python, asserted, placeholder_of_constant),
+)
+for net in OF_ONE_BATCH:
     add(__name__, net.__name__, lambda net=net: job_of(net))
 for net in (mapped, placeholder_of_batch):
     add(__name__, net.__name__, lambda net=net: job_of(net), sample=True)
