@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tf_config  # noqa: E402
 from estimator_trainer.config import trainer_config  # noqa: E402
 from estimator_trainer.errors import UsageError  # noqa: E402
+from estimator_trainer.training import messages  # noqa: E402
 from estimator_trainer.training import plan as planning  # noqa: E402
 from tf_config import addresses  # noqa: E402
 from tf_config.resolvers import slurm  # noqa: E402
@@ -85,7 +86,7 @@ def _task(environ, *flags):
     def work():
         plan = planning.make(config, environ)
         addresses.public_addresses(plan.cluster)
-        plan.describe()
+        messages.of_plan(plan)
         plan.watched_peers()
         assert plan.global_batch_size and plan.num_tasks and plan.training_index is not None
         return tf_config.for_tensorflow(plan.cluster, plan.task, plan.strategy)

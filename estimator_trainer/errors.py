@@ -68,8 +68,13 @@ class BadExample(ValueError):
 
 
 def nearest(word: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
-    """For a message: ' (did you mean X?)', with `shown` of the known word that is most like this one; '' if none is."""
+    """For a message: ' (did you mean X?)', with `shown` of the known word that is most like this one; '' if none is.
+
+    One or two that have all parts of a name, as save_checkpoints_steps has those of save_steps, are the most like it.
+    """
     import difflib  # programs under compat import this module, and need none of it
 
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f' (did you mean {shown(close[0])}?)' if close else ''
+    known, parts = list(known), set(word.split('_'))
+    having = [one for one in known if parts <= set(one.split('_'))]
+    close = having if len(having) in (1, 2) else difflib.get_close_matches(word, known, n=1)
+    return f' (did you mean {" or ".join(map(shown, close))}?)' if close else ''

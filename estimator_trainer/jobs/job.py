@@ -44,6 +44,23 @@ RUN_PARAMS = (
 )
 
 
+# The fields that are functions, with what each of them takes and gives.
+_FUNCTIONS = {
+    'model_fn': '(features, labels, mode, params) -> tf.estimator.EstimatorSpec',
+    'make_estimator': '(run_config, params) -> tf.estimator.Estimator',
+    'input_fn': '(mode, params, config, input_context) -> tf.data.Dataset',
+    'serving_input_fn': '(params) -> ServingInputReceiver',
+    'check': '(params) -> None',
+    'make_model': '(params) -> tf.keras.Model',
+    'file_spec': '(params) -> FileSpec',
+    'loss': '(labels, outputs, params) -> losses of the examples, [batch, ...]',
+    'make_optimizer': '(params) -> tf.keras.optimizers.legacy.Optimizer',
+    'penalty': '(model, params) -> scalar or None',
+    'metrics': '(params) -> {name: tf.keras.metrics.Metric}',
+    'predictions': '(outputs) -> dict',
+}
+
+
 class JobError(ValueError):
     """A job cannot be found or is wrong, or it has no such param. The message is for the user."""
 
@@ -66,6 +83,17 @@ class _Named:
                 if needed and name not in given and (args or given):  # copy and pickle give no fields
                     raise JobError(f'{cls.__name__}(…): {name} is missing; give {name}=….')
             return super().__new__(cls)
+
+
+def _refuse_what_is_no_function(made: 'Job | KerasParts') -> None:
+    """Looks at the fields that are functions."""
+    for field in dataclasses.fields(made):
+        value = getattr(made, field.name)
+        if field.name in _FUNCTIONS and value is not None and not callable(value):
+            raise JobError(
+                f'{type(made).__name__}({field.name}=…) is a {type(value).__name__}, and has to be a function: '
+                f'{_FUNCTIONS[field.name]}.'
+            )
 
 
 class _DerivedMode(str):
@@ -102,6 +130,9 @@ class KerasParts(_Named):
     penalty: 'Callable[[KerasModel, Params], tf.Tensor | float | None] | None' = None
     metrics: Callable[[Params], Mapping[str, KerasMetric]] | None = None
     predictions: Callable[[Tensors], Mapping[str, Tensors]] = _as_they_are
+
+    def __post_init__(self) -> None:
+        _refuse_what_is_no_function(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,6 +189,7 @@ class Job(_Named):
     file_spec: 'Callable[[Params], FileSpec] | None' = None
 
     def __post_init__(self) -> None:
+        _refuse_what_is_no_function(self)
         if (self.make_model is None) != (self.parts is None):
             raise JobError('make_model and parts go together: the model, and what trains it.')
         # `dataclasses.replace` passes derived values on. They are derived again from the changed fields.

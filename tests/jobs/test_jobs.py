@@ -146,6 +146,7 @@ PARTS = KerasParts(loss=model_fn, make_optimizer=model_fn)
         ({}, ['model_fn', 'make_estimator']),
         (dict(model_fn=model_fn, make_estimator=model_fn), ['model_fn', 'make_estimator']),
         (dict(make_model=model_fn), ['make_model and parts']),
+        (dict(model_fn=model_fn, file_spec={}), ['Job(file_spec=…) is a dict', 'a function: (params) -> FileSpec']),
         (dict(model_fn=model_fn, parts=PARTS), ['make_model and parts']),
         (dict(make_model=model_fn, parts=PARTS, make_estimator=model_fn), ['make_estimator']),
         (dict(model_fn=model_fn, best_mode='most'), ['best_mode', "'most'"]),
@@ -183,6 +184,10 @@ def test_the_least_job(given):
     [
         (dict(loss_fn=model_fn, make_optimizer=model_fn), 'did you mean loss?'),
         (dict(loss=model_fn), 'make_optimizer is missing'),
+        (
+            dict(loss='mse', make_optimizer=model_fn),
+            r'KerasParts\(loss=…\) is a str, and has to be a function: \(labels, ',
+        ),
     ],
 )
 def test_what_is_no_keras_parts(given, said):

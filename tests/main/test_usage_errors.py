@@ -13,6 +13,11 @@ from tests.main.test_command_line import DRY, GIVEN, LIGHT, cluster, run
 USAGE_ERRORS = {
     'no model_dir': (('--max_steps=5',), None, '--model_dir'),
     'unknown flag': ((*GIVEN, '--batchsize=3'), None, 'did you mean --batch_size?'),
+    'a part of a flag': (
+        (*GIVEN, '--save_steps=3'),
+        None,
+        'did you mean --save_checkpoints_steps or --save_summary_steps?',
+    ),
     'wrong type': ((*GIVEN, '--seed=x'), None, '--seed=x'),
     'out of bounds': ((*GIVEN, '--seed=-1'), None, '--seed=-1'),
     'stray word': ((*GIVEN, 'mnist'), None, 'mnist: every argument is a flag'),
