@@ -191,6 +191,17 @@ def patience(on_this_machine: float, elsewhere: float = math.inf) -> Callable[[H
     return lambda holder: on_this_machine if holder.is_on_this_machine else elsewhere
 
 
+def was_left_here(path: str | os.PathLike[str]) -> bool:
+    """Whether the last holder was a process of this machine, which has the lock no more. False as well if it was on
+    another machine, or there was none."""
+    try:
+        with open(path, 'rb') as file:
+            words = file.read(_MOST_BYTES).decode('ascii', 'replace').split()
+    except OSError:
+        return False
+    return Holder(*words[:3]).boot == boot_id() != '?' and not is_held(path)
+
+
 def is_held(path: str | os.PathLike[str]) -> bool:
     """Whether a process holds the lock of this file. Makes no file, and writes nothing.
 

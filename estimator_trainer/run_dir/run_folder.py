@@ -156,7 +156,9 @@ class RunFolder:
     def holders(self) -> Holders:
         """Which processes hold a lock of the folder now."""
         files = (file_names.TRAINER_LOCK, file_names.SUPERVISOR_LOCK, file_names.EVALUATOR_LOCK)
-        return Holders(*(locks.is_held(self.file(name)) for name in files))
+        return Holders(
+            *(locks.is_held(self.file(name)) for name in files), locks.was_left_here(self.file(file_names.TRAINER_LOCK))
+        )
 
     def verdict(self, now: float) -> Verdict:
         """Whether the run lives, is done, has failed or is lost. `now`: seconds since the epoch."""

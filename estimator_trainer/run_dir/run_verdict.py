@@ -26,11 +26,15 @@ _HOW_TO_GO_ON = 'the same command resumes'
 
 @dataclasses.dataclass(frozen=True)
 class Holders:
-    """Which processes hold a lock of the model_dir: who trains, who supervises the cluster, and who evaluates."""
+    """Which processes hold a lock of the model_dir: who trains, who supervises the cluster, and who evaluates.
+
+    `trainer_has_left`: who trained last was a process of this machine, and has ended.
+    """
 
     trainer: bool = False
     cluster: bool = False
     evaluator: bool = False
+    trainer_has_left: bool = False
 
     def __bool__(self) -> bool:
         return self.trainer or self.cluster or self.evaluator
@@ -76,7 +80,8 @@ def judge(
         return Verdict(ALIVE, status_file.DOING.get(_text(status.get('state')), 'starts'))
     code = exit_code(training)
     is_over = state in (training_file.ENDED, training_file.STOPPED, None) or code is not None
-    if holders.trainer or (now - written < FRESH_SECS and not is_over):
+    may_live = now - written < FRESH_SECS and not holders.trainer_has_left
+    if holders.trainer or (may_live and not is_over):
         return Verdict(ALIVE, status_file.DOING.get(_text(state), 'starts'))
     if state == training_file.ENDED:
         if holders.evaluator:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from estimator_trainer.run_dir import file_names, metrics_log, training_file, written_files
+from estimator_trainer.run_dir import file_names, locks, metrics_log, training_file, written_files
 from estimator_trainer.run_dir.listed_files import Log
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.run_dir.run_verdict import Holders
@@ -117,6 +117,19 @@ def test_a_lock_that_is_held_is_life(tmp_path):
         fcntl.flock(file, fcntl.LOCK_EX)
         assert RunFolder(str(tmp_path)).verdict(1e9).kind == 'alive'
     assert RunFolder(str(tmp_path)).verdict(1e9).kind == 'lost'
+
+
+@pytest.mark.skipif(locks.boot_id() == '?', reason='this machine does not say since when it runs')
+def test_who_was_killed_on_this_machine_is_gone_at_once(tmp_path):
+    write(tmp_path, 'training.json', {'state': 'training', 'time': 1000})
+    assert RunFolder(str(tmp_path)).verdict(1001).kind == 'alive'
+    for boot, kind in ((locks.boot_id(), 'lost'), ('another', 'alive')):
+        write(tmp_path, '.trainer.lock', f'7 node {boot}')
+        assert RunFolder(str(tmp_path)).verdict(1001).kind == kind
+    write(tmp_path, '.trainer.lock', f'7 node {locks.boot_id()}')
+    with open(tmp_path / '.trainer.lock') as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert RunFolder(str(tmp_path)).verdict(1001).kind == 'alive'
 
 
 def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):

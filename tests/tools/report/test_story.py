@@ -180,6 +180,7 @@ def test_one_attempt_needs_no_table(tmp_path):
     [
         ('training', Holders(trainer=True), 1000, 'alive', 'trains'),
         ('training', Holders(), 5, 'alive', 'trains'),
+        ('training', Holders(trainer_has_left=True), 5, 'lost', 'is gone: no process has the model_dir'),
         ('training', Holders(), 1000, 'lost', 'is gone: no process has the model_dir'),
         ('evaluating', Holders(trainer=True), 0, 'alive', 'evaluates or exports'),
         ('ended', Holders(evaluator=True), 0, 'alive', 'evaluates or exports; training is over'),
