@@ -155,9 +155,12 @@ class RunFolder:
     @functools.cached_property
     def holders(self) -> Holders:
         """Which processes hold a lock of the folder now."""
-        files = (file_names.TRAINER_LOCK, file_names.SUPERVISOR_LOCK, file_names.EVALUATOR_LOCK)
+        trainer = self.file(file_names.TRAINER_LOCK)
         return Holders(
-            *(locks.is_held(self.file(name)) for name in files), locks.was_left_here(self.file(file_names.TRAINER_LOCK))
+            trainer=locks.is_held(trainer),
+            cluster=locks.is_held(self.file(file_names.SUPERVISOR_LOCK)),
+            evaluator=locks.is_held(self.file(file_names.EVALUATOR_LOCK)),
+            trainer_has_left=locks.was_left_here(trainer),
         )
 
     def verdict(self, now: float) -> Verdict:
