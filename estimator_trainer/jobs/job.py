@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import numbers
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -190,6 +191,13 @@ class Job(_Named):
 
     def __post_init__(self) -> None:
         _refuse_what_is_no_function(self)
+        if self.parts is not None and not isinstance(self.parts, KerasParts):
+            raise JobError(f'Job(parts=…) is a {type(self.parts).__name__}; give KerasParts(loss=…, make_optimizer=…).')
+        if not isinstance(self.params, Mapping):
+            raise JobError(f"Job(params=…) is a {type(self.params).__name__}; give a dict: {{'learning_rate': 0.01}}.")
+        number = self.num_train_examples
+        if number is not None and (not isinstance(number, numbers.Integral) or number < 1):
+            raise JobError(f'Job(num_train_examples={number!r}): give a whole number of at least 1, or None.')
         if (self.make_model is None) != (self.parts is None):
             raise JobError('make_model and parts go together: the model, and what trains it.')
         # `dataclasses.replace` passes derived values on. They are derived again from the changed fields.

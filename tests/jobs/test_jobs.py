@@ -149,6 +149,9 @@ PARTS = KerasParts(loss=model_fn, make_optimizer=model_fn)
         (dict(model_fn=model_fn, file_spec={}), ['Job(file_spec=…) is a dict', 'a function: (params) -> FileSpec']),
         (dict(model_fn=model_fn, parts=PARTS), ['make_model and parts']),
         (dict(make_model=model_fn, parts=PARTS, make_estimator=model_fn), ['make_estimator']),
+        (dict(make_model=model_fn, parts={'loss': model_fn}), ['Job(parts=…) is a dict', 'KerasParts(loss=…']),
+        (dict(model_fn=model_fn, params=['rate']), ['Job(params=…) is a list', 'a dict']),
+        *((dict(model_fn=model_fn, num_train_examples=number), ['at least 1']) for number in (0, '1000', 1e3)),
         (dict(model_fn=model_fn, best_mode='most'), ['best_mode', "'most'"]),
         (dict(model_fn=model_fn, best_metric='fairness'), ["'fairness'", "best_mode='min' or 'max'"]),
         (
