@@ -62,7 +62,9 @@ class UnknownFlag(UsageError):
     """
 
     def __init__(self, unknown: flag_values.Unknown, known: Sequence[str]) -> None:
-        meant = nearest(unknown.name, known, '--{}'.format)
+        off = unknown.name.removeprefix('no').lstrip('_')
+        is_off = unknown.name.startswith('no_') and off in known
+        meant = f' (did you mean --no{off}?)' if is_off else nearest(unknown.name, known, '--{}'.format)
         self.said = f'--{unknown.name}{unknown.word.shown_place}: no such flag'
         super().__init__(f'{self.said}{meant}. See --help.')
         self.unknown = unknown

@@ -5,6 +5,9 @@ an operation that reads the checkpoint. TensorFlow logs the variables that it lo
 never names the others.
 """
 
+import contextlib
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
 
 _READS = ('RestoreV2', 'LoadAndRemapMatrix')
 _MOST_NAMES = 20
+_POWER = re.compile(r'(?:^|/)beta[12]_power(?:_\d+)?$')
 
 
 def sentence() -> str:
@@ -27,12 +31,35 @@ def sentence() -> str:
     others = len(loaded.keys() - trainable)
     also = f' and {others} other{"s"[: others > 1]}' if others else ''
     where = ', '.join(sorted(set(loaded.values())))
-    not_loaded = sorted(trainable - loaded.keys())
-    more = f' and {len(not_loaded) - _MOST_NAMES} more' if len(not_loaded) > _MOST_NAMES else ''
-    return (
+    begins = (
         f'warm start: {len(loaded.keys() & trainable)} of {len(trainable)} trainable variables{also} begin with the '
-        f'values of {where}; not loaded: {", ".join(not_loaded[:_MOST_NAMES]) or "none"}{more}'
+        f'values of {where}; not loaded: {_listed(trainable - loaded.keys()) or "none"}'
     )
+    left = _held_by(set(loaded.values())) & checkpoints.keys() - loaded.keys() - trainable
+    left = {name for name in left if not _is_of_the_training(name, trainable)}
+    return f'{begins}. WARNING: the checkpoint holds {_listed(left)} as well, which begin anew' if left else begins
+
+
+def _listed(names: Iterable[str]) -> str:
+    ordered = sorted(names)
+    more = f' and {len(ordered) - _MOST_NAMES} more' if len(ordered) > _MOST_NAMES else ''
+    return ', '.join(ordered[:_MOST_NAMES]) + more
+
+
+def _held_by(checkpoints: Iterable[str]) -> set[str]:
+    """The names of the variables of these checkpoints, as far as they can be read."""
+    import tensorflow as tf
+
+    names: set[str] = set()
+    for checkpoint in checkpoints:
+        with contextlib.suppress(tf.errors.OpError, ValueError):
+            names.update(name for name, _ in tf.train.list_variables(checkpoint))
+    return names
+
+
+def _is_of_the_training(name: str, trainable: set[str]) -> bool:
+    """Whether a variable is the global step, or an optimizer's: a slot of a variable, or a power."""
+    return name == 'global_step' or bool(_POWER.search(name)) or name.rpartition('/')[0] in trainable
 
 
 def _name(variable: 'tf.Variable') -> str:

@@ -1,7 +1,7 @@
 """config.json in the model_dir: what this run is, and whether the flags still say so."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from estimator_trainer.errors import UsageError
@@ -111,7 +111,7 @@ def refuse_another_run(model_dir: str, new: dict[str, Any], added: Mapping[str, 
         raise UsageError(
             f'--model_dir={model_dir}: holds a run with another configuration:\n'
             + '\n'.join(f'  {name}: {was!r} there, {now!r} now' for name, was, now in differences)
-            + '\nGive it as it was, another --model_dir, or --allow_config_change.'
+            + f'\nGive it as it was{_cure_of_batch(differences, new)}, another --model_dir, or --allow_config_change.'
         )
     return True
 
@@ -211,6 +211,15 @@ def write(model_dir: str, new: Mapping[str, Any]) -> None:
     except OSError as error:
         raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
     protocol.write_json(os.path.join(model_dir, file_names.CONFIG), new)
+
+
+def _cure_of_batch(differences: Sequence[tuple[str, Any, Any]], new: Mapping[str, Any]) -> str:
+    """Words that say with which --batch_size the global batch is the run's; '' if it is that, or none gives it."""
+    replicas = new['global_batch_size'] // new['flags']['batch_size']
+    batches = [was for name, was, _ in differences if name == 'global_batch_size']
+    if not batches or not isinstance(batches[0], int) or batches[0] % replicas:
+        return ''
+    return f' (--batch_size={batches[0] // replicas} makes the same global batch here)'
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

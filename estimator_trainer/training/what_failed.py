@@ -18,7 +18,11 @@ _GENERATED = '__autograph_generated_file'
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _NOT_OF_A_JOB = tuple(
     os.path.join(folder, '')
-    for folder in {*site.getsitepackages(), *map(sysconfig.get_path, ('stdlib', 'purelib', 'platlib')), _OURS}
+    for folder in {
+        *site.getsitepackages(),
+        *map(sysconfig.get_path, ('stdlib', 'purelib', 'platlib', 'scripts')),
+        _OURS,
+    }
 )
 # Texts of TensorFlow that say what an operation could not do, and what they mean for the job. Each was seen on
 # TensorFlow 2.15 and 2.21.
@@ -26,8 +30,8 @@ _MEANINGS = (
     (
         re.compile(r'Key (\S+) not found in checkpoint'),
         'the variable {0} is not in the checkpoint that is restored: the model has changed since the checkpoint was '
-        'saved. Use another --model_dir, or let the variable have its old name; warm_start_from takes up those '
-        'variables that are there',
+        'saved (an optimizer has variables too). Use another --model_dir, or let the variable have its old name; to '
+        'begin with those variables that are there, see docs/recipes.md, warm start',
     ),
     (
         re.compile(r'Assign requires shapes of both tensors to match\. lhs shape= ?(\[.*?\]) rhs shape= ?(\[.*?\])'),

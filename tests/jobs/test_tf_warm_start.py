@@ -24,6 +24,25 @@ def variables(*names, **options):
     return {name: v1.get_variable(name, [2], **options) for name in names}
 
 
+def test_what_the_optimizer_has_is_not_asked_for(tmp_path):
+    def trained():
+        variables('w')
+        v1.get_variable('bn/moving_mean', [2], trainable=False)
+        loss = tf.reduce_sum(v1.global_variables()[0])
+        v1.train.AdamOptimizer().minimize(loss, v1.train.get_or_create_global_step(), v1.trainable_variables())
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        trained()
+        session.run(v1.global_variables_initializer())
+        path = v1.train.Saver().save(session, str(tmp_path / 'model.ckpt'))
+    with tf.Graph().as_default():
+        trained()
+        v1.train.init_from_checkpoint(path, {'w': v1.trainable_variables()[0]})
+        assert warm_start.sentence().endswith(
+            'none. WARNING: the checkpoint holds bn/moving_mean as well, which begin anew'
+        )
+
+
 @pytest.mark.parametrize('use_resource', [True, False])
 def test_what_is_loaded_and_what_is_not(old, use_resource):
     with tf.Graph().as_default(), v1.Session() as session:
@@ -34,7 +53,7 @@ def test_what_is_loaded_and_what_is_not(old, use_resource):
         v1.train.init_from_checkpoint(old, {'hidden/kernel': mine['hidden/kernel']})
         assert warm_start.sentence() == (
             f'warm start: 1 of 3 trainable variables begin with the values of {old}; not loaded: hidden/bias, '
-            'logits/kernel'
+            'logits/kernel. WARNING: the checkpoint holds mean as well, which begin anew'
         )
         v1.train.init_from_checkpoint(old, {'hidden/bias': mine['logits/kernel'], **mean})
         v1.train.init_from_checkpoint(old, {'hidden/bias': mine['hidden/bias']})

@@ -13,6 +13,7 @@ from tests.main.test_command_line import DRY, GIVEN, LIGHT, cluster, run
 USAGE_ERRORS = {
     'no model_dir': (('--max_steps=5',), None, '--model_dir'),
     'unknown flag': ((*GIVEN, '--batchsize=3'), None, 'did you mean --batch_size?'),
+    'a flag that is off': ((*GIVEN, '--no_sync_ps'), None, 'did you mean --nosync_ps?'),
     'a part of a flag': (
         (*GIVEN, '--save_steps=3'),
         None,

@@ -168,6 +168,14 @@ def test_refused(model_dir, argv, others, lines):
     assert config_file.refuse_another_run(model_dir, resolved('--allow_config_change', *argv, **others)) is True
 
 
+@pytest.mark.parametrize(
+    'argv, cure', [(['--batch_size=65'], '--batch_size=64'), (['--num_replicas=2'], '--batch_size=32')]
+)
+def test_the_batch_size_of_the_same_global_batch_is_named(model_dir, argv, cure):
+    with pytest.raises(UsageError, match=f'Give it as it was \\({cure} makes the same global batch here\\), another'):
+        config_file.refuse_another_run(model_dir, resolved(*argv))
+
+
 def test_where_nothing_was_trained_any_run_may_begin(tmp_path):
     config_file.write(str(tmp_path), resolved())
     other = resolved('--seed=2', '--job=fashion_mnist', rate=0.2)

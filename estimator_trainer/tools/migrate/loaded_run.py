@@ -40,7 +40,9 @@ def read_config(model_dir: str) -> dict:
             raise ValueError(f'{", ".join(sorted(missing))} is not there')
     except OSError as error:
         raise UsageError(
-            f'--model_dir={model_dir}: config.json: {error.strerror}; name the model_dir of a run of this trainer.'
+            f'--model_dir={model_dir}: config.json: {error.strerror}; name the model_dir of a run of this trainer. If '
+            'another program has written this one: compat run evaluates and exports it with that program, and a Job of '
+            'the same model, trained in it, goes on from its checkpoint.'
         ) from error
     except ValueError as error:
         raise UsageError(
