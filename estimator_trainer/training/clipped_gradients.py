@@ -3,7 +3,8 @@
 `compute_gradients` divides the gradients of a replica by the number of replicas, and `apply_gradients` adds them up.
 What clips in between sees one replica's share. The threshold of one process clips less of it, and the weights depend on
 the number of replicas. The same is true of micro-batches (--accumulate_steps). With --sync_ps the gradients are those
-of one worker, not divided, and their mean is applied.
+of one worker, not divided, and their mean is applied. What tf.gradients gives is not divided either, but added
+up.
 """
 
 import logging
@@ -13,9 +14,11 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
+from estimator_trainer.compat.patches import optimizer_parts
 from estimator_trainer.training import step_graph
 from estimator_trainer.training.plan import Plan
 
+v1 = tf.compat.v1
 _log = logging.getLogger('estimator_trainer')
 # The names that TensorFlow's functions give to their operations.
 _CLIP = re.compile(r'(?:^|/)(clip_by_(?:value|norm|average_norm|global_norm))(?:_\d+)?(?:/|$)')
@@ -23,7 +26,7 @@ _GRADIENT = re.compile(r'(?:^|/)(?:gradients|gradient_tape)(?:_\d+)?/')
 
 
 def warn(targets: Iterable[tf.Operation], plan: Plan) -> None:
-    """Says that the gradients are clipped, and what helps, if a step adds up those of several batches.
+    """Says that the gradients are clipped or not divided, and what helps, if a step adds up those of several batches.
 
     Args:
         targets: what a step of training runs.
@@ -32,6 +35,14 @@ def warn(targets: Iterable[tf.Operation], plan: Plan) -> None:
     if count == 1:
         return
     with lacks.or_without():
+        if not plan.uses_parameter_servers and optimizer_parts.applies_what_it_has_not_computed(v1.get_default_graph()):
+            _log.warning(
+                'WARNING: the model_fn applies gradients that no optimizer has computed, as those of tf.gradients. '
+                'They are added up undivided: a step is as large as %d steps of one batch. Use '
+                'optimizer.compute_gradients(loss) (docs/jobs.md, rule 1).',
+                count,
+            )
+            return
         functions = clips(targets)
         if functions and plan.uses_parameter_servers:
             _log.warning(

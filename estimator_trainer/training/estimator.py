@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement, lacks
-from estimator_trainer.compat.patches import estimators, saver_hooks, sync_training, training_end
+from estimator_trainer.compat.patches import estimators, optimizer_parts, saver_hooks, sync_training, training_end
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
 from estimator_trainer.training import (
@@ -59,6 +59,7 @@ class EstimatorTrainer:
                 setup.params.start_step,
                 plan.config.step_timeout_secs or coordination.UNBOUNDED_SECS,
             )
+        optimizer_parts.note_gradients()
         train_by_loop(estimator, setup, saved, accumulation, self._batches)
         max_steps = setup.params.max_steps
         if not (plan.is_multi_worker or plan.uses_parameter_servers):

@@ -3,6 +3,7 @@
 import pytest
 import tensorflow as tf
 
+from estimator_trainer.compat.patches import optimizer_parts
 from estimator_trainer.training import clipped_gradients
 from tests import fakes
 
@@ -50,6 +51,21 @@ def test_they_are_not(by_tape):
         return tf.clip_by_norm(tf.clip_by_value(weights, -1.0, 1.0), 1.0)
 
     assert clips(unused, in_loss, by_tape) == []
+
+
+@pytest.mark.parametrize('computed', [True, False])
+def test_gradients_that_no_optimizer_has_computed_are_warned_of(computed, caplog):
+    optimizer_parts.note_gradients()
+    optimizer_parts.note_gradients()  # the second time there is nothing to do
+    with tf.Graph().as_default():
+        weights = v1.get_variable('w', [3])
+        optimizer, loss = v1.train.AdamOptimizer(0.1), tf.reduce_sum(weights**2)
+        pairs = optimizer.compute_gradients(loss) if computed else [(tf.gradients(loss, weights)[0], weights)]
+        train_op = optimizer.apply_gradients(pairs)
+        clipped_gradients.warn([train_op], fakes.Plan(num_replicas=2))
+        clipped_gradients.warn([train_op], fakes.Plan(num_replicas=2, uses_parameter_servers=True))  # their mean
+        clipped_gradients.warn([train_op], fakes.Plan())
+    assert caplog.text.count('a step is as large as 2 steps of one batch') == (not computed)
 
 
 @pytest.mark.parametrize(

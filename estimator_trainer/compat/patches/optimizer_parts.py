@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -69,6 +70,39 @@ def slot_name_of_v1(optimizer: Any, slot: str) -> str:
     """What an optimizer of tf.compat.v1.train calls this slot in a graph."""
     own = getattr(optimizer, {'accumulator': '_accum_name', 'linear': '_linear_name'}.get(slot, ''), None)
     return own or optimizer._name
+
+
+_computed: weakref.WeakSet[tf.Graph] = weakref.WeakSet()
+_applied: weakref.WeakSet[tf.Graph] = weakref.WeakSet()
+
+
+def note_gradients() -> None:
+    """From now on it is known whether an optimizer of tf.compat.v1.train has computed or applied gradients in a graph.
+
+    Touches: compute_gradients and apply_gradients of tf.compat.v1.train.Optimizer
+    Without it: the trainer cannot warn of gradients that are added up undivided
+    For: the trainer
+    """
+    kind = tf.compat.v1.train.Optimizer
+    if not hasattr(kind.compute_gradients, 'notes'):
+        kind.compute_gradients = _noting(kind.compute_gradients, _computed)
+        kind.apply_gradients = _noting(kind.apply_gradients, _applied)
+
+
+def applies_what_it_has_not_computed(graph: tf.Graph) -> bool:
+    """Whether since `note_gradients` an optimizer of tf.compat.v1.train has applied gradients in this graph, and none
+    has computed some. compute_gradients divides by the number of replicas, and tf.gradients does not."""
+    return graph in _applied and graph not in _computed
+
+
+def _noting(original: Callable[..., Any], graphs: weakref.WeakSet[tf.Graph]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        graphs.add(tf.compat.v1.get_default_graph())
+        return original(*args, **kwargs)
+
+    noting.notes = True  # type: ignore[attr-defined]
+    return noting
 
 
 @contextlib.contextmanager
