@@ -86,7 +86,7 @@ def _task(environ, *flags):
     def work():
         plan = planning.make(config, environ)
         addresses.public_addresses(plan.cluster)
-        messages.of_plan(plan)
+        messages.describe(plan)
         plan.watched_peers()
         assert plan.global_batch_size and plan.num_tasks and plan.training_index is not None
         return tf_config.for_tensorflow(plan.cluster, plan.task, plan.strategy)

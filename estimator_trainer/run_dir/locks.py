@@ -19,6 +19,7 @@ from collections.abc import Callable
 from estimator_trainer.this_process import forks
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_LOOKS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _CLOSED = -1  # as os.open never returns it
 _MOST_BYTES = 512
 _OURS = re.compile(rb'\d{1,20}( [\x21-\x7e]{1,255}( [\x21-\x7e]{1,64})?)?')  # pid, machine, boot id
@@ -195,9 +196,9 @@ def was_left_here(path: str | os.PathLike[str]) -> bool:
     """Whether the last holder was a process of this machine, which has the lock no more. False as well if it was on
     another machine, or there was none."""
     try:
-        with open(path, 'rb') as file:
+        with open(os.open(path, _LOOKS), 'rb') as file:
             words = file.read(_MOST_BYTES).decode('ascii', 'replace').split()
-    except OSError:
+    except (OSError, TypeError):  # TypeError: a pipe that holds nothing, which is not waited for
         return False
     return Holder(*words[:3]).boot == boot_id() != '?' and not is_held(path)
 
@@ -208,7 +209,7 @@ def is_held(path: str | os.PathLike[str]) -> bool:
     The lock is shared with other askers for a moment: a process that wants it just then finds it taken once.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        fd = os.open(path, _LOOKS)
     except OSError:
         return False
     try:

@@ -95,6 +95,8 @@ def _problem(facts: Facts) -> tuple[str, str] | None:
             'workers with GPUs exchange gradients by NCCL, on ports that --secure does not cover',
             'give --secure=off, behind a firewall, or use parameter servers',
         )
+    if not facts.has_cryptography:
+        return ('the package cryptography is not installed', "pip install 'estimator-trainer[secure]' on each machine")
     if not facts.shares_folder and not facts.has_key_file:
         return (
             "the model_dir is in a store, where the run's key must not be",
@@ -102,8 +104,6 @@ def _problem(facts: Facts) -> tuple[str, str] | None:
         )
     if not facts.is_command:
         return ('the trainer was started by another program', 'start it with python -m estimator_trainer')
-    if not facts.has_cryptography:
-        return ('the package cryptography is not installed', "pip install 'estimator-trainer[secure]' on each machine")
     if facts.no_namespace:
         return (
             f'no network namespace can be had here ({facts.no_namespace})',

@@ -42,10 +42,10 @@ def plan_lines(plan: Plan, memory: str) -> list[str]:
     """What this process is going to do. `memory`: its allocator."""
     precision = mixed_precision.sentence(plan.config.mixed_precision, plan.config.loop)
     xla = 'xla: compiles the forward and backward pass of a batch' if plan.config.xla else ''
-    return [*plan.notes, *of_plan(plan), *filter(None, (precision, xla)), f'memory: {memory}']
+    return [*plan.notes, *describe(plan), *filter(None, (precision, xla)), f'memory: {memory}']
 
 
-def of_plan(plan: Plan) -> list[str]:
+def describe(plan: Plan) -> list[str]:
     """What will happen, for the log and for --dry_run."""
     config = plan.config
     model_dir = f'model_dir {protocol.path_for_user(config.model_dir, os.environ)}'

@@ -132,6 +132,11 @@ def test_who_was_killed_on_this_machine_is_gone_at_once(tmp_path):
         assert RunFolder(str(tmp_path)).verdict(1001).kind == 'alive'
 
 
+def test_a_pipe_in_place_of_a_lock_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / '.trainer.lock')
+    assert not RunFolder(str(tmp_path)).holders
+
+
 def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
     def refuse(path):
         raise PermissionError(13, 'Permission denied', path)

@@ -39,7 +39,7 @@ def test_the_throttle_is_off_with_a_rule_and_only_then(tmp_path):
     assert planned(tmp_path).config.throttle_secs == 0
     assert planned(tmp_path, '--stop_metric=').config.throttle_secs == 600
     assert planned(tmp_path, '--eval_throttle_secs=600').config.throttle_secs == 600
-    assert 'evaluation: by this process, of each checkpoint, and at the end' in messages.of_plan(planned(tmp_path))
+    assert 'evaluation: by this process, of each checkpoint, and at the end' in messages.describe(planned(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -280,13 +280,13 @@ def test_mirrored_evaluation_of_two_replicas():
     ],
 )
 def test_describe(cluster, task, argv, parts):
-    lines = messages.of_plan(planned(cluster, task, *argv))
+    lines = messages.describe(planned(cluster, task, *argv))
     assert all(any(part in line for line in lines) for part in parts), lines
     assert sum(line.startswith('evaluation: ') for line in lines) == 1
 
 
 def test_describe_counts_an_evaluator_outside_of_its_cluster():
-    assert 'evaluator:0 of 2 task(s)' in messages.of_plan(planned(ONE, 'evaluator:0'))[1]
+    assert 'evaluator:0 of 2 task(s)' in messages.describe(planned(ONE, 'evaluator:0'))[1]
 
 
 @pytest.mark.parametrize('argv', [[], [TWO]])
@@ -295,4 +295,4 @@ def test_accumulated_batches_are_part_of_the_global_batch(argv):
     assert plan.num_replicas == plain.num_replicas and plan.batches_per_step == 4 * plain.num_replicas
     assert plan.global_batch_size == 4 * plain.global_batch_size
     said = f'batch: 8 per replica x {plan.num_replicas} replica(s) x 4 accumulated = {plan.global_batch_size} global'
-    assert said in messages.of_plan(plan)
+    assert said in messages.describe(plan)
