@@ -201,6 +201,16 @@ class Evaluation:
         step = int(metrics.pop('global_step'))
         self._lines.write('eval', step, metrics)
         _log.info('evaluation at step %d: %s', step, metrics_log.in_words(metrics))
+        bad = metrics_log.not_finite(metrics)
+        if bad:
+            _log.warning(
+                'WARNING: evaluation at step %d: %s %s not finite. Look at the examples of the evaluation, and at how '
+                'the metric is computed (docs/recipes.md, NaN).%s',
+                step,
+                ', '.join(bad),
+                'is' if len(bad) == 1 else 'are',
+                ' This checkpoint will not be export/best.' if 'loss' in bad else '',
+            )
         return metrics
 
     def _decide(self) -> None:

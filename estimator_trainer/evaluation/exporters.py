@@ -157,7 +157,8 @@ class BestExporter(tf.estimator.Exporter):
             )
         value = float(eval_result[self.metric])
         best = best_so_far(export_path)
-        if not self._better(value, best):
+        loss_is_finite = math.isfinite(eval_result.get('loss', 0.0))
+        if not loss_is_finite or not self._better(value, best):
             if best:
                 _remove_others(export_path, best['saved_model'], best)
             return None

@@ -19,6 +19,7 @@ _TRAIN = 'train'
 ARGUMENTS = ('mode', 'params', 'config', 'input_context')
 _BY_POSITION = ('mode', 'params', 'input_context')  # for arguments that have other names
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+_READING_START = ('start_step', 'array_batches', 'file_batches')
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -53,9 +54,10 @@ def by_name(input_fn: Callable[..., 'tf.data.Dataset']) -> InputFnOfAll:
 
 
 class _Params(dict[str, Any]):
-    """Params that note whether `start_step` is read, by itself or with all others."""
+    """Params that note whether `start_step` is read by its name, and whether all of them are copied: who has a copy
+    reads `start_step` unseen."""
 
-    has_read_start = False
+    has_read_start = is_copied = False
 
     def __getitem__(self, name: str) -> Any:
         self._note(name)
@@ -65,41 +67,63 @@ class _Params(dict[str, Any]):
         self._note(name)
         return super().get(name, default)
 
+    def pop(self, name: str, *default: Any) -> Any:
+        self._note(name)
+        return super().pop(name, *default)
+
     def _note(self, name: str) -> None:
-        self.has_read_start = self.has_read_start or name == 'start_step'
+        # `**params` asks for all names first, and then for each.
+        self.has_read_start = self.has_read_start or (name == 'start_step' and not self.is_copied)
 
 
-def _reading_all(name: str) -> Callable[..., Any]:
+def _copying(name: str) -> Callable[..., Any]:
     def method(params: _Params, *args: Any, **kwargs: Any) -> Any:
-        params.has_read_start = True
+        params.is_copied = True
         return getattr(dict, name)(params, *args, **kwargs)
 
     return method
 
 
-for _name in ('__iter__', '__or__', '__ror__', 'copy', 'items', 'keys', 'pop', 'setdefault', 'values'):
-    setattr(_Params, _name, _reading_all(_name))  # without __iter__, dict() and ** read past all of these
+for _name in ('__iter__', '__or__', '__ror__', 'copy', 'items', 'keys', 'values'):
+    setattr(_Params, _name, _copying(_name))  # without __iter__, dict() and ** read past all of these
 
 
-def noticing_restart(input_fn: InputFnOfAll, notice: Callable[[], None]) -> InputFnOfAll:
-    """Calls `notice` the first time that an input_fn of `by_name` makes the training data of a run that resumes, and
-    has not read `start_step` when it returns: its data then begin anew, unless they read it later."""
-    has_noticed = False
+def noticing_restart(input_fn: Callable[..., 'tf.data.Dataset'], notice: Callable[[], None]) -> InputFnOfAll:
+    """An input_fn of a job, as `by_name` makes it, that calls `notice` the first time that it makes the training data
+    of a run that resumes while nothing shows that it uses `start_step`: its data then begin anew.
+
+    It shows if the input_fn has read `start_step` when it returns, or has copied the params, and its module names
+    `start_step` or one of the functions of estimator_trainer.data that read it.
+    """
+    has_noticed, called = False, by_name(input_fn)
 
     def call(
         mode: Mode, params: Params, input_context: 'tf.distribute.InputContext | None' = None, config: RunConfig = None
     ) -> 'tf.data.Dataset':
         nonlocal has_noticed
         if mode != _TRAIN or not params.get('start_step'):
-            return input_fn(mode, params, input_context, config)
+            return called(mode, params, input_context, config)
         noted = _Params(params)
-        given = input_fn(mode, noted, input_context, config)
-        if not noted.has_read_start and not has_noticed:
+        given = called(mode, noted, input_context, config)
+        may_have_read = noted.is_copied and _module_names(input_fn, _READING_START)
+        if not noted.has_read_start and not may_have_read and not has_noticed:
             has_noticed = True
             notice()
         return given
 
     return call
+
+
+def _module_names(function: Callable[..., object], names: Sequence[str]) -> bool:
+    """Whether the source of the module of a function has one of the names; True if there is no source to look at."""
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    try:
+        source = inspect.getsource(inspect.getmodule(inspect.unwrap(inner)))  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return True
+    return any(name in source for name in names)
 
 
 def data_sets_only(input_fn: InputFnOfAll, needed_by: Callable[[Mode], str]) -> InputFnOfAll:

@@ -168,6 +168,11 @@ def in_words(metrics: Mapping[str, Any]) -> str:
     )
 
 
+def not_finite(metrics: Mapping[str, Any]) -> list[str]:
+    """The names of the metrics that are a single number which is not finite."""
+    return [name for name, value in sorted(metrics.items()) if name not in NOT_METRICS and plain(value) is None]
+
+
 def plain(value: Any) -> Any:
     """A float, a list of floats, None for what is not finite, or text."""
     if hasattr(value, 'tolist'):  # NumPy's arrays and numbers

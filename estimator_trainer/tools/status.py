@@ -232,11 +232,10 @@ def _has_step_and_time(line: Mapping[str, Any]) -> bool:
 
 
 def _evaluation(line: Mapping[str, Any]) -> str:
-    values = sorted(line.items())
     texts = [
-        f'{name} {number(value)}'
-        for name, value in values
-        if name not in metrics_log.NOT_METRICS and isinstance(value, float)
+        f'{name} is not finite' if value is None else f'{name} {number(value)}'
+        for name, value in sorted(line.items())
+        if name not in metrics_log.NOT_METRICS and (value is None or isinstance(value, float))
     ]
     step = whole(line.get('step'))
     return f'evaluation at step {step:,}: {", ".join(texts[:4])}' if texts and step is not None else ''

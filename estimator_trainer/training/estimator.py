@@ -17,6 +17,7 @@ from estimator_trainer.training import (
     coordination,
     from_memory,
     graph_rewrites,
+    messages,
     several_steps,
     step_graph,
     sync_ps,
@@ -142,6 +143,8 @@ class _Training:
         if plan.is_chief:
             unrun_updates.warn(spec, hooks_of_job)
             clipped_gradients.warn([train_op], plan)
+            with lacks.or_without():
+                messages.say_kept(saver_hooks.numbers_kept(spec.scaffold, hooks_of_job), config.keep_checkpoint_max)
         may_read_batches = several_steps.may_read_batches(hooks_of_job, spec.scaffold)
         taken = None
         if not may_read_batches:

@@ -138,6 +138,20 @@ def say_precision(plan: Plan, has_gpu: bool, cpu_flags: str) -> None:
         _log.warning('WARNING: %s', warning)
 
 
+def say_kept(by_savers: Iterable[int], flag: int | None) -> None:
+    """Says that the number of checkpoints kept is the job's. Each number: how many are kept, 0 for all.
+
+    Args:
+        by_savers: of the job's own Savers.
+        flag: --keep_checkpoints, or what a make_estimator has put in its place.
+    """
+    for number in sorted(set(by_savers) - {flag or 0}):
+        kept = f'the newest {number} checkpoints' if number else 'all checkpoints'
+        _log.info(
+            "a Saver of the job's own keeps %s (max_to_keep), whatever --keep_checkpoints=%d says", kept, flag or 0
+        )
+
+
 def say_nothing_to_profile() -> None:
     """The answer of a task that does not train to a signal that asks for a profile."""
     _log.info('received SIGUSR2: this task trains no steps, so there is nothing to profile')

@@ -110,18 +110,19 @@ def input_fn_of(plan: Plan, dataset: 'job_data.Dataset | None') -> InputFnOfAll:
             return '--eval_strategy=mirrored' if config.eval_strategy == 'mirrored' else ''
         return f'the strategy {plan.strategy}' if plan.is_mirrored or plan.is_multi_worker else ''
 
-    called = input_fns.by_name(input_fn)
     if plan.job.input_fn and plan.is_chief:
-        called = input_fns.noticing_restart(called, _warn_of_restart)
+        called = input_fns.noticing_restart(input_fn, _warn_of_restart)
+    else:
+        called = input_fns.by_name(input_fn)
     called = input_fns.data_sets_only(called, needed_by)
     return batch_sizes.watched(called, config.batch_size) if plan.job.input_fn and plan.is_chief else called
 
 
 def _warn_of_restart() -> None:
     _log.warning(
-        "WARNING: this run resumes, and the input_fn has returned without reading params['start_step']. Unless its "
-        'data read it later, they begin anew, and their first examples are trained again. Let it skip what was '
-        'trained, or use array_batches or file_batches (docs/jobs.md).'
+        "WARNING: this run resumes, and nothing shows that the input_fn uses params['start_step']. Unless its data "
+        'read it later, they begin anew, and their first examples are trained again. Let it skip what was trained, or '
+        'use array_batches or file_batches (docs/jobs.md).'
     )
 
 

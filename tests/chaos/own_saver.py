@@ -24,7 +24,7 @@ def model_fn(features, labels, mode, params, config):
     spec = plain.model_fn(features, labels, mode, params, config)
     how = {'scaffold': spec.scaffold}
     if params['where'] == 'own saver':
-        own = v1.train.Saver(max_to_keep=3, save_relative_paths=True, defer_build=True)
+        own = v1.train.Saver(max_to_keep=3, save_relative_paths=True)
         spec, how = spec._replace(scaffold=v1.train.Scaffold(saver=own)), {'saver': own}
     hook = v1.train.CheckpointSaverHook(
         config.model_dir, save_steps=params['save_every'], listeners=[_listener()], **how

@@ -195,6 +195,15 @@ def test_said_once_and_known_again(tmp_path, machine, caplog):
     assert again.results == {60: {'loss': LOSSES[60]}}
 
 
+def test_metrics_that_are_not_finite_have_a_warning(tmp_path, machine, caplog, monkeypatch):
+    monkeypatch.setitem(LOSSES, 40, float('nan'))
+    run = Run(tmp_path, machine)
+    run.evaluates(*((run.save(step), False) for step in (20, 40)))
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(said) == 1 and said[0].startswith('WARNING: evaluation at step 40: loss is not finite. Look at')
+    assert said[0].endswith('This checkpoint will not be export/best.')
+
+
 def test_what_has_learnt_nothing_is_not_the_best(tmp_path, machine, monkeypatch):
     monkeypatch.setitem(LOSSES, 0, 0.1)
     run = Run(tmp_path, machine)

@@ -91,6 +91,15 @@ def test_only_a_better_model_is_exported(tmp_path, mode, values, exported, best,
     assert sorted(os.listdir(run.folder)) == sorted([os.path.basename(last), 'best.json'])
 
 
+def test_a_model_whose_loss_is_not_finite_is_not_the_best(tmp_path):
+    run = Best(tmp_path)
+    assert [run.hear(value, loss=loss) is not None for value, loss in ((0.9, float('nan')), (0.5, 1.0))] == [
+        False,
+        True,
+    ]
+    assert run.hear(0.8, loss=float('inf')) is None and run.best['value'] == 0.5
+
+
 def test_the_new_model_is_there_before_the_old_one_goes(tmp_path):
     run = Best(tmp_path)
     run.hear(0.5)

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import importlib
 import sys
 import types
 
@@ -138,14 +139,28 @@ READERS = {
 @pytest.mark.parametrize('read', READERS.values(), ids=READERS)
 def test_an_input_fn_that_reads_the_start_is_not_noticed(read):
     noticed = []
-    call = input_fns.noticing_restart(input_fns.by_name(lambda params: read(params)), lambda: noticed.append(1))
+    call = input_fns.noticing_restart(lambda params: read(params), lambda: noticed.append(1))
     call('train', {'start_step': 7, 'batch_size': 2})
     assert not noticed
 
 
+@pytest.mark.parametrize('name', ['batch_size', 'start_step'])
+def test_of_params_that_are_copied_the_module_of_the_input_fn_shows_what_is_read(tmp_path, monkeypatch, name):
+    """argparse.Namespace(**params) reads all of them, whatever is used of it."""
+    (tmp_path / f'copying_{name}.py').write_text(
+        f'import argparse\n\n\ndef input_fn(params):\n    return argparse.Namespace(**params).{name}\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    noticed = []
+    input_fn = functools.partial(importlib.import_module(f'copying_{name}').input_fn)
+    call = input_fns.noticing_restart(input_fn, lambda: noticed.append(1))
+    call('train', {'start_step': 7, 'batch_size': 2})
+    assert noticed == ([] if name == 'start_step' else [1])
+
+
 def test_an_input_fn_that_begins_anew_is_noticed_once_and_where_it_matters():
     noticed = []
-    call = input_fns.noticing_restart(input_fns.by_name(lambda params: params['batch_size']), lambda: noticed.append(1))
+    call = input_fns.noticing_restart(lambda params: params['batch_size'], lambda: noticed.append(1))
     assert call('train', {'start_step': 0, 'batch_size': 2}) == call('eval', {'start_step': 7, 'batch_size': 2}) == 2
     assert not noticed
     assert call('train', {'start_step': 7, 'batch_size': 2}) == call('train', {'start_step': 7, 'batch_size': 2}) == 2

@@ -32,6 +32,7 @@ AFTER = (  # (module, the patches that its import calls)
             'strategy_mends.drive_clusters',
             'sync_training',
             'strategy_mends.add_up_wishes_with_loss',
+            'strategy_mends.build_savers_later',
             'session_mends.close_at_once',
             'evaluation_mends.allow_own_loss_metric',
             'evaluation_mends.free_graphs',

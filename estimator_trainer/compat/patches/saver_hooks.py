@@ -98,6 +98,17 @@ class _Watched(tf.compat.v1.train.CheckpointSaverListener):
         return hash(self._listener)
 
 
+def numbers_kept(scaffold: tf.compat.v1.train.Scaffold, hooks: Iterable[tf.compat.v1.train.SessionRunHook]) -> set[int]:
+    """How many checkpoints the job's own Savers keep, in the Scaffold of a model_fn or in CheckpointSaverHooks; 0: all.
+
+    Touches: Saver._max_to_keep, CheckpointSaverHook._saver
+    Without it: nothing says that --keep_checkpoints does not count
+    For: the trainer
+    """
+    savers = [scaffold.saver, *(hook._saver for hook in hooks if isinstance(hook, v1.train.CheckpointSaverHook))]
+    return {saver._max_to_keep or 0 for saver in savers if saver is not None}
+
+
 def values_of(saver: tf.compat.v1.train.CheckpointSaverHook | None) -> list:
     """What a CheckpointSaverHook of the task that writes reads, in this task's graph. None: of any saver there."""
     scope = saver._get_saver().saver_def.save_tensor_name.rpartition('/')[0] if saver else ''

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -99,6 +100,38 @@ def report_mean_loss(module: Any) -> None:
     module.create_estimator_spec_train_op = create
 
 
+def build_savers_later(module: Any) -> None:
+    """Lets a Saver that a model_fn makes under a strategy of several tasks build its operations outside of the replica.
+
+    Touches: tf.compat.v1.train.Saver.__init__ and _var_list
+    Without it: a model_fn with a BatchNormalization that gives Scaffold(saver=Saver()) fails on several workers:
+      "Method requires being in cross-replica context"
+    For: every program
+
+    Such a Saver reads variables that are averaged over all replicas, which a replica cannot do. `Scaffold.finalize`
+    builds it, as it builds one that was made with `defer_build=True`.
+    """
+    saver_class = tf.compat.v1.train.Saver
+    original = saver_class.__init__
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def make(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = signature.bind(self, *args, **kwargs)
+        if tf.distribute.in_cross_replica_context() or not agreement.has_several_tasks(tf.distribute.get_strategy()):
+            return original(self, *args, **kwargs)
+        variables = given.arguments.get('var_list')
+        of_all = tf.compat.v1.global_variables() if variables is None else tf.nest.flatten(variables)
+        if not any(map(_is_averaged, of_all)):
+            return original(self, *args, **kwargs)
+        given.arguments.update(var_list=None, defer_build=True)
+        original(*given.args, **given.kwargs)
+        self._var_list = variables  # which the arguments forbid for a Saver that is built later
+        return None
+
+    saver_class.__init__ = make
+
+
 @contextlib.contextmanager
 def averages_read_beforehand(variables: Iterable[tf.Variable]) -> Iterator[None]:
     """Reads variables that are averaged over all replicas, such as those of a BatchNormalization, in all tasks at once.
@@ -110,13 +143,7 @@ def averages_read_beforehand(variables: Iterable[tf.Variable]) -> Iterator[None]
     Inside of it they give these values without the other tasks. A checkpoint reads them in an order of its own: so only
     the chief has to save one. Every task must name the same variables in the same order.
     """
-    of_all = [
-        variable
-        for variable in variables
-        if variable.synchronization == tf.VariableSynchronization.ON_READ
-        and isinstance(variable, tf.distribute.DistributedValues)
-        and variable._get_cross_replica
-    ]
+    of_all = [variable for variable in variables if _is_averaged(variable) and variable._get_cross_replica]
     values = [variable.read_value() for variable in of_all]
     for variable, value in zip(of_all, values):
         variable._get_cross_replica = lambda value=value: value
@@ -125,3 +152,9 @@ def averages_read_beforehand(variables: Iterable[tf.Variable]) -> Iterator[None]
     finally:
         for variable in of_all:
             del variable._get_cross_replica
+
+
+def _is_averaged(variable: Any) -> bool:
+    """Whether this is a variable of several replicas that is averaged, or added up, as it is read."""
+    is_read_from_all = getattr(variable, 'synchronization', None) == tf.VariableSynchronization.ON_READ
+    return is_read_from_all and isinstance(variable, tf.distribute.DistributedValues)
