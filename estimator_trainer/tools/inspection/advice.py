@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # it imports TensorFlow
 
 YES, PROGRAM, NO = 'yes', 'with its program', 'no'
 RESUME, EVALUATE, SERVE, MIGRATE = 'resume', 'evaluate', 'serve', 'migrate'
-_RUN = '`python -m estimator_trainer.compat run PROGRAM`'
+_RUN = '`python -m estimator_trainer.compat run PROGRAM` (`run --tf1 PROGRAM` if it is written for TensorFlow 1)'
 _NOT_IN_COMMAND = ('model_dir', 'dry_run', 'progress')
 _OBSTACLES = {
     kinds.TREES: 'tensorflow-estimator 2.15, the last version, has no boosted trees.',
@@ -147,7 +147,14 @@ def _of_exports(findings: 'Findings') -> Advice:
         why = last.damage or f'it has operations that TensorFlow here lacks: {some(last.unknown, 3)}'
         return Advice(SERVE, NO, f'{"It is damaged" if last.path == "." else last.path}: {why}.')
     chosen = max(good, key=lambda export: ('/best/' in f'/{export.path}/', export.path))  # what the trainer takes too
-    names = [each.name for each in chosen.signatures]
+    names = [each.name for each in chosen.signatures if not each.not_from_files]
+    if chosen.signatures and not names:
+        return Advice(
+            SERVE,
+            YES,
+            'TensorFlow Serving takes the folder as it is. `predict` does not: files need a fixed shape for each '
+            f'example, which the input {chosen.signatures[0].not_from_files} does not have.',
+        )
     signature = '' if {'predict', 'serving_default'} & set(names) or not names else f' --signature={names[0]}'
     path = findings.place.path.rstrip('/')
     where = shlex.quote(path if chosen.path == '.' else f'{path}/{chosen.path}')

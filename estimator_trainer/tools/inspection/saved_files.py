@@ -44,12 +44,18 @@ class Checkpoint(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What a SavedModel computes. `inputs` and `outputs`: name -> type and shape, such as 'float32 [?, 1]'."""
+    """What a SavedModel computes.
+
+    Attributes:
+        inputs, outputs: name -> type and shape, such as 'float32 [?, 1]'.
+        not_from_files: an input that `predict` cannot give it, or ''.
+    """
 
     name: str
     method: str
     inputs: dict[str, str]
     outputs: dict[str, str]
+    not_from_files: str = ''
 
 
 class Export(NamedTuple):
@@ -186,7 +192,15 @@ def _signature(name: str, definition: Any) -> Signature:
     inputs, outputs = (
         {key: _in_words(info) for key, info in sorted(each.items())} for each in (definition.inputs, definition.outputs)
     )
-    return Signature(name, definition.method_name.removeprefix('tensorflow/serving/'), inputs, outputs)
+    method = definition.method_name.removeprefix('tensorflow/serving/')
+    not_from_files = next((key for key, info in sorted(definition.inputs.items()) if not _has_rows(info)), '')
+    return Signature(name, method, inputs, outputs, not_from_files)
+
+
+def _has_rows(info: Any) -> bool:
+    """Whether an input is a batch of tensors, each of one fixed shape."""
+    shape = tf.TensorShape(info.tensor_shape)
+    return info.WhichOneof('encoding') == 'name' and bool(shape.rank) and shape[1:].is_fully_defined()
 
 
 def _in_words(info: Any) -> str:

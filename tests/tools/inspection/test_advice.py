@@ -8,6 +8,7 @@ from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.tools.inspection import advice, kinds
 from estimator_trainer.tools.inspection.folder import Place
 from estimator_trainer.tools.inspection.kinds import Kind
+from estimator_trainer.tools.inspection.saved_files import Export, Signature
 from estimator_trainer.tools.inspection.variables import Variable
 
 PATH = 'old runs/one'
@@ -66,3 +67,21 @@ def test_resume_says_what_to_write_only_where_tensorflow_would_not_find_it(tmp_p
     assert 'First write' not in advise(tmp_path, kinds.CANNED)['resume'].reason
     elsewhere = advise(tmp_path, kinds.CANNED, named='/old/model.ckpt-5')
     assert 'it names /old/model.ckpt-5 now' in elsewhere['resume'].reason
+
+
+@pytest.mark.parametrize(
+    'signatures, said',
+    [
+        ([('predict', '')], 'predict --export=where` with'),
+        ([('other', '')], 'predict --export=where --signature=other` with'),
+        ([('predict', 'ids'), ('other', '')], 'predict --export=where --signature=other` with'),
+        ([('predict', 'ids')], '`predict` does not: files need a fixed shape for each example, which the input ids'),
+    ],
+)
+def test_predict_is_named_for_signatures_that_files_can_be_given_to(signatures, said):
+    made = tuple(Signature(name, 'predict', {}, {}, not_from_files=name_of) for name, name_of in signatures)
+    findings = types.SimpleNamespace(
+        exports=[Export('.', 9, signatures=made)], place=Place('where', RunFolder('where'))
+    )
+    found = advice._of_exports(findings)
+    assert found.answer == advice.YES and said in found.reason
