@@ -1,10 +1,10 @@
 """Describes an example of files, in the same way for all formats."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import UsageError, nearest
 
 Feature: TypeAlias = Any  # tf.io.FixedLenFeature, VarLenFeature or RaggedFeature
 
@@ -49,7 +49,7 @@ class FileSpec:
             others.
 
     Raises:
-        UsageError: label or key is no text.
+        UsageError: label or key is no text, or label is none of `features`.
     """
 
     features: Mapping[str, Feature] | None
@@ -66,6 +66,17 @@ class FileSpec:
                     f'FileSpec.{name}={value!r}: the name of one feature is needed. Others stay among the features, '
                     'where a model_fn finds them.'
                 )
+        if self.features is not None:
+            self.check_label(self.features)
+
+    def check_label(self, features: Iterable[str]) -> None:
+        """Raises UsageError if the label is none of these features."""
+        names = list(features)
+        if self.label and self.label not in names:
+            raise UsageError(
+                f'FileSpec.label={self.label!r} is none of the features{nearest(self.label, names)}, which are '
+                f'{", ".join(sorted(names)) or "none"}.'
+            )
 
     def cure_of_no_column(self, name: str = '') -> str:
         """What helps if the first line of a CSV file does not name this column, or any: a sentence of a message."""

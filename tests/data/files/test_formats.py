@@ -25,6 +25,17 @@ def test_a_label_is_one_feature():
         FileSpec({}, label=['late', 'stars'])
 
 
+def test_the_label_is_among_the_features():
+    with pytest.raises(
+        UsageError, match=r"label='lable' is none of the features \(did you mean label\?\), which are a, label"
+    ):
+        FileSpec({'label': 1, 'a': 2}, label='lable')
+    of_any_file = FileSpec(None, label='late')
+    of_any_file.check_label(['late'])
+    with pytest.raises(UsageError, match=r"label='late' is none of the features, which are b\."):
+        of_any_file.check_label(['b'])
+
+
 def test_an_ending_belongs_to_one_format():
     endings = [ending for known in KNOWN_FORMATS.values() for ending in known.endings]
     assert len(set(endings)) == len(endings)
