@@ -72,7 +72,9 @@ def _checkpoint_of(variable: 'tf.Variable') -> str | None:
     import tensorflow as tf
 
     seen: set[tf.Operation] = set()
-    initializer = getattr(variable, 'values', (variable,))[0].initializer  # if there are several replicas, that of one
+    initializer = (
+        variable.initializer
+    )  # of several replicas: a group of theirs, or what a checkpoint has put in its place
     waiting = [] if initializer is None else [getattr(initializer, 'op', initializer)]
     while waiting:
         operation = waiting.pop()
@@ -82,4 +84,6 @@ def _checkpoint_of(variable: 'tf.Variable') -> str | None:
         if operation not in seen:
             seen.add(operation)
             waiting += [each.op for each in operation.inputs]
+            if operation.type == 'NoOp':
+                waiting += operation.control_inputs
     return None

@@ -64,6 +64,21 @@ def test_what_is_loaded_and_what_is_not(old, use_resource):
         assert session.run(mine['hidden/bias']).tolist() == [1, 1]
 
 
+def test_what_is_loaded_into_the_variables_of_several_replicas(old):
+    """init_from_checkpoint gives the variable of all replicas another initializer, and not those of single replicas."""
+    strategy = tf.distribute.MirroredStrategy(['/cpu:0'])
+
+    def model_fn():
+        mine = variables(*NAMES)
+        v1.train.init_from_checkpoint(old, {'hidden/kernel': mine['hidden/kernel']})
+
+    with tf.Graph().as_default(), strategy.scope():
+        strategy.extended.call_for_each_replica(model_fn)
+        assert warm_start.sentence().startswith(
+            f'warm start: 1 of 2 trainable variables begin with the values of {old}'
+        )
+
+
 def test_warm_start_of_an_estimator_and_long_lists(old):
     with tf.Graph().as_default():
         variables(*NAMES, *(f'v{number:02}' for number in range(25)))
