@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import signal
+import types
 from typing import Any
 
 import tf_config
@@ -58,6 +59,7 @@ class Plan:
     num_training_tasks: int = 1
     training_index: int = 0
     num_replicas: int = 1
+    batches_per_step: int = 1
     has_evaluator: bool = False
     global_batch_size: int = 64
     stop_rule: Any = None
@@ -107,7 +109,7 @@ class Setup:
     watchdog: Any = dataclasses.field(default_factory=Watchdog)
     loop: Any = None
     waits: Any = None
-    job: Any = None
+    job: Any = dataclasses.field(default_factory=lambda: types.SimpleNamespace(model_fn=None))
     run_configs: Any = None
     input_fn: Any = None
     dataset: Any = None

@@ -105,7 +105,7 @@ def noticing_restart(input_fn: Callable[..., 'tf.data.Dataset'], notice: Callabl
             return called(mode, params, input_context, config)
         noted = _Params(params)
         given = called(mode, noted, input_context, config)
-        may_have_read = noted.is_copied and _module_names(input_fn, _READING_START)
+        may_have_read = noted.is_copied and module_names(input_fn, _READING_START)
         if not noted.has_read_start and not may_have_read and not has_noticed:
             has_noticed = True
             notice()
@@ -114,15 +114,15 @@ def noticing_restart(input_fn: Callable[..., 'tf.data.Dataset'], notice: Callabl
     return call
 
 
-def _module_names(function: Callable[..., object], names: Sequence[str]) -> bool:
-    """Whether the source of the module of a function has one of the names; True if there is no source to look at."""
+def module_names(function: Callable[..., object], names: Sequence[str]) -> bool:
+    """Whether the source of the module of a function has one of the names, as far as there is a source."""
     inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func
     try:
         source = inspect.getsource(inspect.getmodule(inspect.unwrap(inner)))  # type: ignore[arg-type]
     except (OSError, TypeError):
-        return True
+        return False
     return any(name in source for name in names)
 
 

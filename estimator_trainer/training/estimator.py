@@ -13,11 +13,11 @@ from estimator_trainer.compat.patches import estimators, optimizer_parts, saver_
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
 from estimator_trainer.training import (
-    clipped_gradients,
     coordination,
     from_memory,
     graph_rewrites,
     messages,
+    replica_effects,
     several_steps,
     step_graph,
     sync_ps,
@@ -142,7 +142,8 @@ class _Training:
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
         if plan.is_chief:
             unrun_updates.warn(spec, hooks_of_job)
-            clipped_gradients.warn([train_op], plan)
+            replica_effects.warn([train_op], plan, self._setup.job.model_fn)
+            replica_effects.say_batch_normalization((variable.name for variable in v1.global_variables()), plan)
             with lacks.or_without():
                 messages.say_kept(saver_hooks.numbers_kept(spec.scaffold, hooks_of_job), config.keep_checkpoint_max)
         may_read_batches = several_steps.may_read_batches(hooks_of_job, spec.scaffold)

@@ -14,7 +14,16 @@ from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import optimizer_parts, strategy_mends
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, summaries, training_file
-from estimator_trainer.training import dues, failures, from_memory, layer_precision, loop, loss_scaling, reports
+from estimator_trainer.training import (
+    dues,
+    failures,
+    from_memory,
+    layer_precision,
+    loop,
+    loss_scaling,
+    replica_effects,
+    reports,
+)
 from estimator_trainer.training.trainer import Setup
 
 _log = logging.getLogger('estimator_trainer')
@@ -94,7 +103,10 @@ class KerasTraining:
         if self.loss_scale and self._plan.is_chief:
             progress = dues.every(step, self._plan.config.log_every_steps)
             self._overflows = loss_scaling.OverflowLines(self.loss_scale, progress)
-        reported = reports.Reports(self._setup, self) if self._plan.is_chief else None
+        reported = None
+        if self._plan.is_chief:
+            reported = reports.Reports(self._setup, self)
+            replica_effects.say_batch_normalization((variable.name for variable in self.model.variables), self._plan)
         self.begins = self._loop.begin(step, self._saves, self, reported)
         if self._is_new:
             self.save(step)

@@ -22,7 +22,6 @@ SHORT = {
     'estimator_trainer/this_process/mapped_memory.py': 'where an array lies; neither sockets, threads nor tasks',
     'tf_config/misplaced.py': 'one rule of many; tf_config/reader.py would have 340 lines with it',
     'estimator_trainer/secure/membership.py': 'who a task is, without a connection',
-    'estimator_trainer/training/clipped_gradients.py': 'one question to the graph of a step, as unrun_updates.py',
     'estimator_trainer/training/graph_rewrites.py': 'asks TensorFlow about a rewritten graph; sessions are elsewhere',
     'estimator_trainer/training/layer_precision.py': 'a policy of Keras round make_model; keras_training.py trains',
 }

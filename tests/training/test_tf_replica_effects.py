@@ -1,10 +1,13 @@
-"""clipped_gradients: a clip between gradients and optimizer is found, and no other one is taken for it."""
+"""replica_effects: a clip between gradients and optimizer is found, and no other one is taken for it."""
+
+import dataclasses
+import logging
 
 import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import optimizer_parts
-from estimator_trainer.training import clipped_gradients
+from estimator_trainer.training import replica_effects
 from tests import fakes
 
 v1 = tf.compat.v1
@@ -33,7 +36,7 @@ def clips(clip, in_loss=tf.identity, by_tape=False):
             gradients, variables = tape.gradient(loss, [weights]), [weights]
         else:
             gradients, variables = zip(*optimizer.compute_gradients(loss))
-        return clipped_gradients.clips([optimizer.apply_gradients(zip(clip(gradients), variables))])
+        return replica_effects.clips([optimizer.apply_gradients(zip(clip(gradients), variables))])
 
 
 @pytest.mark.parametrize('by_tape', [False, True])
@@ -62,9 +65,11 @@ def test_gradients_that_no_optimizer_has_computed_are_warned_of(computed, caplog
         optimizer, loss = v1.train.AdamOptimizer(0.1), tf.reduce_sum(weights**2)
         pairs = optimizer.compute_gradients(loss) if computed else [(tf.gradients(loss, weights)[0], weights)]
         train_op = optimizer.apply_gradients(pairs)
-        clipped_gradients.warn([train_op], fakes.Plan(num_replicas=2))
-        clipped_gradients.warn([train_op], fakes.Plan(num_replicas=2, uses_parameter_servers=True))  # their mean
-        clipped_gradients.warn([train_op], fakes.Plan())
+        replica_effects.warn([train_op], fakes.Plan(batches_per_step=2), None)
+        replica_effects.warn(
+            [train_op], fakes.Plan(batches_per_step=2, uses_parameter_servers=True), None
+        )  # their mean
+        replica_effects.warn([train_op], fakes.Plan(), None)
     assert caplog.text.count('a step is as large as 2 steps of one batch') == (not computed)
 
 
@@ -79,9 +84,31 @@ def test_gradients_that_no_optimizer_has_computed_are_warned_of(computed, caplog
     ],
 )
 def test_it_is_said_where_gradients_are_added_up(replicas, accumulated, with_ps, words, monkeypatch, caplog):
-    monkeypatch.setattr(clipped_gradients, 'clips', lambda targets: ['clip_by_norm'])
-    plan = fakes.Plan(
-        num_replicas=replicas, uses_parameter_servers=with_ps, config=fakes.config(accumulate_steps=accumulated)
-    )
-    clipped_gradients.warn([], plan)
+    monkeypatch.setattr(replica_effects, 'clips', lambda targets: ['clip_by_norm'])
+    plan = fakes.Plan(batches_per_step=replicas * accumulated, uses_parameter_servers=with_ps)
+    replica_effects.warn([], plan, None)
     assert words in caplog.text and bool(caplog.text) == bool(words)
+
+
+def test_a_module_that_names_the_number_of_replicas_divides_itself(monkeypatch, caplog):
+    monkeypatch.setattr(replica_effects, 'clips', lambda targets: ['clip_by_norm'])
+    plan = fakes.Plan(batches_per_step=2)
+    replica_effects.warn([], plan, lambda params: 5.0 / params['num_replicas'])
+    assert not caplog.text
+    replica_effects.warn([], plan, dataclasses.replace)
+    assert 'all 2 batches' in caplog.text
+
+
+@pytest.mark.parametrize(
+    'names, batches, is_said',
+    [
+        (['a/kernel:0', 'norm/moving_mean:0'], 2, True),
+        (['moving_mean_1'], 4, True),
+        (['norm/moving_mean:0'], 1, False),
+        (['a/moving_mean/Adam:0', 'moving_means:0'], 2, False),
+    ],
+)
+def test_what_batch_normalization_computes_over(caplog, names, batches, is_said):
+    caplog.set_level(logging.INFO, 'estimator_trainer')
+    replica_effects.say_batch_normalization(names, fakes.Plan(batches_per_step=batches))
+    assert (f'batch normalization: each of the {batches} batches' in caplog.text) == is_said

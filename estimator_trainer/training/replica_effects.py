@@ -1,20 +1,20 @@
-"""Finds gradients that a model_fn clips before those of other replicas are added to them.
+"""Finds what makes the weights depend on the number of replicas: clips, undivided gradients, batch normalization.
 
 `compute_gradients` divides the gradients of a replica by the number of replicas, and `apply_gradients` adds them up.
-What clips in between sees one replica's share. The threshold of one process clips less of it, and the weights depend on
-the number of replicas. The same is true of micro-batches (--accumulate_steps). With --sync_ps the gradients are those
-of one worker, not divided, and their mean is applied. What tf.gradients gives is not divided either, but added
-up.
+What clips in between sees one replica's share: the threshold of one process clips less of it. The same is true of
+micro-batches (--accumulate_steps). With --sync_ps the gradients are those of one worker, not divided, and their mean is
+applied. What tf.gradients gives is not divided either, but added up.
 """
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import optimizer_parts
+from estimator_trainer.jobs import input_fns
 from estimator_trainer.training import step_graph
 from estimator_trainer.training.plan import Plan
 
@@ -22,17 +22,21 @@ v1 = tf.compat.v1
 _log = logging.getLogger('estimator_trainer')
 # The names that TensorFlow's functions give to their operations.
 _CLIP = re.compile(r'(?:^|/)(clip_by_(?:value|norm|average_norm|global_norm))(?:_\d+)?(?:/|$)')
+_OF_MOMENTS = re.compile(r'(?:^|/)moving_mean(?:_\d+)?(?::\d+)?$')  # as all layers of batch normalization name it
 _GRADIENT = re.compile(r'(?:^|/)(?:gradients|gradient_tape)(?:_\d+)?/')
 
 
-def warn(targets: Iterable[tf.Operation], plan: Plan) -> None:
+def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., object] | None) -> None:
     """Says that the gradients are clipped or not divided, and what helps, if a step adds up those of several batches.
+
+    Says nothing of a job whose module names `num_replicas`: it divides by that itself.
 
     Args:
         targets: what a step of training runs.
+        model_fn: of the job, if it has one.
     """
-    count = plan.num_replicas * plan.config.accumulate_steps
-    if count == 1:
+    count = plan.batches_per_step
+    if count == 1 or (model_fn and input_fns.module_names(model_fn, ('num_replicas',))):
         return
     with lacks.or_without():
         if not plan.uses_parameter_servers and optimizer_parts.applies_what_it_has_not_computed(v1.get_default_graph()):
@@ -60,6 +64,16 @@ def warn(targets: Iterable[tf.Operation], plan: Plan) -> None:
                 count,
                 count,
             )
+
+
+def say_batch_normalization(variables: Iterable[str], plan: Plan) -> None:
+    """Says what it computes, if a step takes several batches. `variables`: the names of those of the training."""
+    if plan.batches_per_step > 1 and any(_OF_MOMENTS.search(name) for name in variables):
+        _log.info(
+            'batch normalization: each of the %d batches of a step has a mean and a variance of its own, unless the '
+            'layer is synchronized; one process with the whole batch trains other weights (docs/jobs.md, rule 4)',
+            plan.batches_per_step,
+        )
 
 
 def clips(targets: Iterable[tf.Operation]) -> list[str]:
