@@ -137,9 +137,15 @@ def _of_updates(key, one, other, rows) -> list[str]:
     typical = float(np.median(told)) if told else 1.0
     alike = sum(abs(factor - typical) <= _PROPORTIONAL * abs(typical) for factor in told)
     if typical > 0 and abs(typical - 1) > _SAME_FACTOR and 2 * alike > len(factors):
+        ratio = max(typical, 1 / typical)
+        undivided = (
+            f', or the gradients of {ratio:.0f} batches are added up undivided, as those of tf.gradients are '
+            '(docs/jobs.md, rule 1)'
+        )
         return [
             f'The losses up to this step agree. The updates in {other.name} are {typical:.5g} times those in '
-            f'{one.name}, for {alike} of {len(factors)} variables: the learning rate is not the same.'
+            f'{one.name}, for {alike} of {len(factors)} variables: the learning rate is not the same'
+            f'{undivided if abs(ratio - round(ratio)) <= _SAME_FACTOR * ratio else ""}.'
         ]
     return ['The losses up to this step agree. So the gradients, the optimizer or its settings are not the same.']
 

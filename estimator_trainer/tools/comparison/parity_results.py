@@ -13,8 +13,9 @@ from estimator_trainer.tools.comparison.value_differences import differences, el
 NOTE = (
     'Largest relative difference: of a variable, the largest difference of two elements over the '
     'largest element. Losses, weights and the evaluation are judged. "update" is what a step changed in a '
-    'weight, that is, the gradient as the optimizer applied it. It is small against the weight, so that '
-    'rounding shows in it: one that differs by more than the tolerance still counts as equal.'
+    'weight, that is, the gradient as the optimizer applied it; what the rounding of the weight explains is '
+    'left out, which may be all. It is small against the weight: one that differs by more than the tolerance '
+    'still counts as equal.'
 )
 TIES = (
     'Few elements of one variable, after steps that were equal: this is what a maximum does whose two '
