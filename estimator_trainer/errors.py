@@ -70,11 +70,13 @@ class BadExample(ValueError):
 def nearest(word: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
     """For a message: ' (did you mean X?)', with `shown` of the known word that is most like this one; '' if none is.
 
-    One or two that have all parts of a name, as save_checkpoints_steps has those of save_steps, are the most like it.
+    One or two that have all parts of a name, as save_checkpoints_steps has those of save_steps, or begin with it, as
+    accuracy does with acc, are the most like it.
     """
     import difflib  # programs under compat import this module, and need none of it
 
     known, parts = list(known), set(word.split('_'))
     having = [one for one in known if parts <= set(one.split('_'))]
+    having = having or [one for one in known if word and one.startswith(word)]
     close = having if len(having) in (1, 2) else difflib.get_close_matches(word, known, n=1)
     return f' (did you mean {" or ".join(map(shown, close))}?)' if close else ''

@@ -71,7 +71,8 @@ def _check_model_dir(model_dir: str) -> None:
     while not os.path.exists(parent):
         parent = os.path.dirname(parent)
     if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):
-        raise UsageError(f'--model_dir={model_dir}: {parent} cannot be written to; name another folder.')
+        unwritable = '' if parent == os.path.abspath(model_dir) else f'{parent} '
+        raise UsageError(f'--model_dir={model_dir}: {unwritable}cannot be written to; name another folder.')
 
 
 def parameter_server_refused(loop: str) -> str:

@@ -8,13 +8,13 @@ one. Imports no TensorFlow.
 
 import dataclasses
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from absl import flags as absl_flags
 
 from estimator_trainer.config import flag_values, flag_words
-from estimator_trainer.config.declaration import REQUIRED, declared, groups
+from estimator_trainer.config.declaration import REQUIRED, Flag, declared, groups
 from estimator_trainer.errors import UsageError, nearest
 
 Config = TypeVar('Config')
@@ -61,9 +61,9 @@ class UnknownFlag(UsageError):
         has_close: the message offers a flag with a similar name.
     """
 
-    def __init__(self, unknown: flag_values.Unknown, known: Sequence[str]) -> None:
+    def __init__(self, unknown: flag_values.Unknown, known: Mapping[str, Flag]) -> None:
         off = unknown.name.removeprefix('no').lstrip('_')
-        is_off = unknown.name.startswith('no_') and off in known
+        is_off = unknown.name.startswith('no_') and off in known and known[off].type is bool
         meant = f' (did you mean --no{off}?)' if is_off else nearest(unknown.name, known, '--{}'.format)
         self.said = f'--{unknown.name}{unknown.word.shown_place}: no such flag'
         super().__init__(f'{self.said}{meant}. See --help.')
@@ -149,7 +149,7 @@ def _parse(config: type[Config], argv: Sequence[str], known_only: bool = False) 
     known = {one.name: one for one in declared(config)}
     split = flag_values.split(known, flag_words.words(argv[1:]))
     if split.unknown and not known_only:
-        raise UnknownFlag(split.unknown[0], list(known))
+        raise UnknownFlag(split.unknown[0], known)
     values, overrides = flag_values.settle(split.given, define(config))
     names = _field_names(config)
     given = {names[name]: value for name, value in values.items()}

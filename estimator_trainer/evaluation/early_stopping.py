@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.jobs import metric_names
 from estimator_trainer.run_dir import file_names, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
@@ -65,7 +65,7 @@ def rule_of(config: 'TrainerConfig', best_metric: str, best_mode: str | None) ->
         return None
     mode = config.stop_mode or mode_of(metric, best_metric, best_mode)
     if mode is None:
-        meant = metric_names.nearest(metric, {best_metric, *metric_names.KNOWN} - {''})
+        meant = nearest(metric, sorted({best_metric, *metric_names.KNOWN} - {''}))
         raise UsageError(
             f'--stop_metric={metric}{meant}: say whether lower or higher is better, by --stop_mode=min or '
             '--stop_mode=max.'

@@ -13,9 +13,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.evaluation import early_stopping, evaluation_journal
-from estimator_trainer.jobs import metric_names
 from estimator_trainer.run_dir import checkpoints, file_names, metrics_log, ownership
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class Evaluation:
         for flag, metric in metrics_by_flag.items():
             if metric not in names:
                 raise UsageError(
-                    f'{flag}: the evaluation has no metric of this name{metric_names.nearest(metric, names)}. '
+                    f'{flag}: the evaluation has no metric of this name{nearest(metric, names)}. '
                     f'It has: {", ".join(sorted(names))}.'
                 )
 

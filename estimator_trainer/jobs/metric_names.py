@@ -1,8 +1,6 @@
 """Finds out from the name of a metric whether lower or higher is better, and which name was meant. Pure."""
 
-import difflib
 import re
-from collections.abc import Iterable
 
 MODES = ('min', 'max')
 _LOWER = {'loss', 'error', 'mse', 'rmse', 'mae', 'perplexity'}
@@ -23,10 +21,3 @@ def known_mode(name: str) -> str | None:
 def better(mode: str) -> str:
     """'lower is better' or 'higher is better'."""
     return f'{"higher" if mode == "max" else "lower"} is better'
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """' (did you mean X?)', or '' if no known name is similar."""
-    known = sorted(known)
-    close = [one for one in known if one.startswith(name)] or difflib.get_close_matches(name, known, n=1)
-    return f' (did you mean {close[0]}?)' if close else ''

@@ -68,7 +68,7 @@ def _roles(value: Any, where: str, wrong: list[Mistake]) -> tuple:
         if role in ROLES:
             roles.append((role, read(given, f'{where}.{role}', wrong)))
         else:
-            cure = f'{keys.nearest(role, ROLES)}; roles are {", ".join(ROLES)}'
+            cure = f'{keys.unknown(role, ROLES)}; roles are {", ".join(ROLES)}'
             wrong.append(Mistake(f'{where}.{role}', given, cure))
     return tuple(roles)
 

@@ -12,11 +12,12 @@ Mistake to the list for each thing that is wrong.
 """
 
 import dataclasses
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
+
+from estimator_trainer.errors import nearest
 
 LINE = r'[^\x00-\x1f\x7f]+'  # no line ends: these texts go into scripts
 
@@ -95,7 +96,7 @@ def read(kind: type, value: Any, where: str, wrong: list[Mistake]) -> Any:
     kept = {}
     for name, given in value.items():
         if name not in fields:
-            wrong.append(Mistake(f'{where}.{name}', given, nearest(name, fields)))
+            wrong.append(Mistake(f'{where}.{name}', given, unknown(name, fields)))
         elif given is not None or fields[name].default is not None:
             kept[name] = fields[name].metadata['check'](given, f'{where}.{name}', wrong)
     for name, field in fields.items():
@@ -104,10 +105,10 @@ def read(kind: type, value: Any, where: str, wrong: list[Mistake]) -> Any:
     return None if wrong else kind(**kept)
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
+def unknown(name: object, known: Iterable[str]) -> str:
     """The cure for a key that is not known."""
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return 'no such key' + (f'; did you mean {close[0]}?' if close else f'; known are {", ".join(known)}')
+    known = list(known)
+    return f'no such key{nearest(str(name), known) or "; known are " + ", ".join(known)}'
 
 
 def message(source: str, name: str, value: Any, cure: str) -> str:

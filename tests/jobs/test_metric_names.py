@@ -26,8 +26,3 @@ from estimator_trainer.jobs import metric_names
 )
 def test_whether_lower_or_higher_is_better(name, mode):
     assert metric_names.known_mode(name) == mode
-
-
-@pytest.mark.parametrize('name, meant', [('acc', 'accuracy'), ('los', 'loss'), ('aucc', 'auc'), ('x', '')])
-def test_the_nearest_name(name, meant):
-    assert metric_names.nearest(name, ['loss', 'accuracy', 'auc']) == (f' (did you mean {meant}?)' if meant else '')

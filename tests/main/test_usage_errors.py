@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from estimator_trainer import errors
 from estimator_trainer.config import trainer_config
 from estimator_trainer.run_dir import config_file
 from estimator_trainer.training import plan as planning
@@ -19,6 +20,7 @@ USAGE_ERRORS = {
         None,
         'did you mean --save_checkpoints_steps or --save_summary_steps?',
     ),
+    'a number that is no switch': ((*GIVEN, '--no_eval_steps'), None, 'did you mean --eval_steps?'),
     'wrong type': ((*GIVEN, '--seed=x'), None, '--seed=x'),
     'out of bounds': ((*GIVEN, '--seed=-1'), None, '--seed=-1'),
     'stray word': ((*GIVEN, 'mnist'), None, 'mnist: every argument is a flag'),
@@ -123,3 +125,20 @@ def test_a_usage_error_stands_in_the_error_file(tmp_path, flags, task):
     told = json.loads(error_file.read_text())
     assert (done.code, told['code'], told['task']) == (64, 64, task)
     assert f'error: {told["message"]}\n' == done.err
+
+
+@pytest.mark.parametrize(
+    'word, meant',
+    [
+        ('acc', 'accuracy'),
+        ('los', 'loss'),
+        ('aucc', 'auc'),
+        ('a', 'accuracy or auc'),
+        ('steps_save', 'save_all_steps'),
+        ('x', ''),
+        ('', ''),
+    ],
+)
+def test_the_nearest_word(word, meant):
+    known = ['loss', 'accuracy', 'auc', 'save_all_steps']
+    assert errors.nearest(word, known) == (f' (did you mean {meant}?)' if meant else '')

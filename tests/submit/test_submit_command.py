@@ -88,7 +88,7 @@ def test_a_missing_client(capsys):
     [
         ('name: [', 'job.yaml: is not YAML'),
         ('', 'job.yaml: give keys and values'),
-        ('nam: x', 'job.yaml: nam=x: no such key; did you mean name?'),
+        ('nam: x', 'job.yaml: nam=x: no such key (did you mean name?)'),
     ],
 )
 def test_a_bad_description(text, said, tmp_path, capsys):

@@ -62,7 +62,12 @@ def test_equal_runs():
         (dict(data=(1.0, 2.0, 9.0)), traces.INPUTS, 3, ['2 are among the 3 of --from']),
         (dict(loss=1.1), traces.LOSS, 1, ['at step 1, in the loss, which is 3 in --from and 3.3 in --to', 'a layer']),
         (dict(rate=0.101), traces.WEIGHTS, 1, ['at step 1, in the weights: kernel', '1.01 times', 'learning rate']),
-        (dict(rate=0.3), traces.WEIGHTS, 1, ['3 times', 'learning rate', 'gradients of 3 batches are added up undivided']),
+        (
+            dict(rate=0.3),
+            traces.WEIGHTS,
+            1,
+            ['3 times', 'learning rate', 'gradients of 3 batches are added up undivided'],
+        ),
         (dict(moment=1.1), traces.SLOTS, 1, ["the optimizer's slots: kernel/Momentum", 'gradients, the optimizer']),
         (dict(average=0.1), traces.WEIGHTS, 1, ['average', 'the momentum of batch normalization']),
     ],
