@@ -33,7 +33,7 @@ MEANINGS = {
     OK: 'done',
     FAILED: 'failed: an exception in the job, in TensorFlow or in the trainer; it has printed its traceback',
     USAGE: 'usage error: a flag, the job or TF_CONFIG is wrong, or the model_dir contradicts the flags or is in use; '
-    'nothing was started',
+    'nothing was trained',
     DAMAGED: 'no checkpoint of the model_dir can be read, or an example of the data cannot be used; of `inspect`: a '
     'file is damaged',
     NO_DATA: 'the data set or a data file is missing, has changed or cannot be read',

@@ -109,7 +109,7 @@ class Setup:
     watchdog: Any = dataclasses.field(default_factory=Watchdog)
     loop: Any = None
     waits: Any = None
-    job: Any = dataclasses.field(default_factory=lambda: types.SimpleNamespace(model_fn=None))
+    job: Any = dataclasses.field(default_factory=lambda: types.SimpleNamespace(model_fn=None, make_estimator=None))
     run_configs: Any = None
     input_fn: Any = None
     dataset: Any = None

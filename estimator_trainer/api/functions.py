@@ -1,6 +1,7 @@
 """`train`, `evaluate`, `export` and `predict` for Python (docs/api.md): each runs the command of its name."""
 
 import json
+import math
 import os
 import sys
 import time
@@ -93,12 +94,13 @@ def evaluate(model_dir: 'str | os.PathLike[str]', **flags: Any) -> dict[str, flo
         flags: those of the command by their names, such as checkpoint_step or eval_files.
 
     Returns:
-        The metrics, `global_step` among them.
+        The metrics, `global_step` among them. One that is not finite is NaN.
 
     Raises:
         UsageError, DatasetError, RunFailed: as `train`.
     """
-    return json.loads(_printed('evaluate', EvaluateFlags, {'model_dir': os.fspath(model_dir), **flags}))
+    printed = json.loads(_printed('evaluate', EvaluateFlags, {'model_dir': os.fspath(model_dir), **flags}))
+    return {name: math.nan if value is None else value for name, value in printed.items()}
 
 
 def export(model_dir: 'str | os.PathLike[str]', **flags: Any) -> str:

@@ -82,8 +82,13 @@ def _of_folder(model_dir: str, of_cluster: bool) -> Result:
 
 
 def best(lines: Sequence[Mapping], metric: str, mode: str) -> Mapping:
-    """The first line with the best value of a metric; {} where none has it. An untrained model is never the best."""
-    known = [line for line in lines if _is_number(line.get(metric)) and line.get('step') != 0]
+    """The first line with the best value of a metric; {} where none has it. An untrained model is never the best, nor
+    is one whose loss is not finite."""
+    known = [
+        line
+        for line in lines
+        if _is_number(line.get(metric)) and line.get('step') != 0 and line.get('loss', 0.0) is not None
+    ]
     if not known:
         return {}
     return (max if mode == 'max' else min)(known, key=lambda line: line[metric])
@@ -94,7 +99,11 @@ def _is_number(value: object) -> bool:
 
 
 def _metrics(line: Mapping) -> dict[str, float]:
-    metrics = {name: value for name, value in line.items() if name not in metrics_log.NOT_METRICS}
+    metrics = {
+        name: math.nan if value is None else value
+        for name, value in line.items()
+        if name not in metrics_log.NOT_METRICS
+    }
     return {**metrics, 'global_step': line['step']} if 'step' in line else metrics
 
 

@@ -39,7 +39,8 @@ class EarlyStopping:
         best, best_step, since = None, None, 0
         for step in sorted(by_step):
             value = by_step[step][self.metric]
-            if value is not None and (best is None or self._improves(value, best)):
+            is_finite = value is not None and by_step[step].get('loss', 0.0) is not None
+            if is_finite and (best is None or self._improves(value, best)):
                 best, best_step, since = value, step, 0
                 continue
             since += 1

@@ -200,16 +200,10 @@ class Evaluation:
         step = int(metrics.pop('global_step'))
         self._lines.write('eval', step, metrics)
         _log.info('evaluation at step %d: %s', step, metrics_log.in_words(metrics))
-        bad = metrics_log.not_finite(metrics)
-        if bad:
-            _log.warning(
-                'WARNING: evaluation at step %d: %s %s not finite. Look at the examples of the evaluation, and at how '
-                'the metric is computed (docs/recipes.md, NaN).%s',
-                step,
-                ', '.join(bad),
-                'is' if len(bad) == 1 else 'are',
-                ' This checkpoint will not be export/best.' if 'loss' in bad else '',
-            )
+        warning = metrics_log.warning(step, metrics)
+        if warning:
+            decides = self._exports.metric and {'loss', self._exports.metric} & {*metrics_log.not_finite(metrics)}
+            _log.warning('%s%s', warning, ' This checkpoint will not be export/best.' if decides else '')
         return metrics
 
     def _decide(self) -> None:

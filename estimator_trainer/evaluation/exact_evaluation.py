@@ -120,7 +120,8 @@ def _refuse(
     can be read, but not evaluated, sent or exported."""
     refuse_other_shapes(restored or model_dir and checkpoints.latest(model_dir), scaffold)
     saver = scaffold and scaffold.saver
-    writes_v1 = saver and saver.saver_def and saver.saver_def.version == tf.compat.v1.train.SaverDef.V1
+    saver_def = getattr(saver, 'saver_def', None)  # a Scaffold takes a tf.train.Checkpoint as well
+    writes_v1 = saver_def and saver_def.version == tf.compat.v1.train.SaverDef.V1
     if mode == tf.estimator.ModeKeys.TRAIN and writes_v1:
         raise UsageError(
             'the Saver in the Scaffold of the model_fn writes checkpoints in the old format V1; give it no '

@@ -21,7 +21,7 @@ from estimator_trainer.jobs import input_fns, job_data
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.job_types import Estimator, ServingInputReceiver
 from estimator_trainer.jobs.run_params import RunParams
-from estimator_trainer.run_dir import locks, protocol, removal
+from estimator_trainer.run_dir import events, locks, metrics_log, protocol, removal
 
 if TYPE_CHECKING:
     from estimator_trainer.data.files.dataset import FileDataset
@@ -141,6 +141,7 @@ class BestExporter(tf.estimator.Exporter):
 
     def __init__(self, serving_input_fn: ServingInputFn, metric: str, mode: str | None):
         self._serving_input_fn, self.metric, self._mode = serving_input_fn, metric, mode
+        self._earlier: dict[str, Any] | None = None
 
     def export(
         self,
@@ -156,10 +157,9 @@ class BestExporter(tf.estimator.Exporter):
                 f'give: it has {", ".join(sorted(eval_result))}.'
             )
         value = float(eval_result[self.metric])
-        best = best_so_far(export_path)
-        loss_is_finite = math.isfinite(eval_result.get('loss', 0.0))
-        if not loss_is_finite or not self._better(value, best):
-            if best:
+        best = best_so_far(export_path) or self._of_an_earlier_program(export_path)
+        if 'loss' in metrics_log.not_finite(eval_result) or not self._better(value, best):
+            if best and best['saved_model']:
                 _remove_others(export_path, best['saved_model'], best)
             return None
         path = estimator.export_saved_model(export_path, self._serving_input_fn, checkpoint_path=checkpoint_path)
@@ -175,10 +175,21 @@ class BestExporter(tf.estimator.Exporter):
                 'saved_model': os.path.basename(path),
             },
         )
-        _remove_others(export_path, os.path.basename(path), best)
+        _remove_others(export_path, os.path.basename(path), best if best and best['saved_model'] else None)
         where = protocol.path_for_user(path, os.environ)
         _log.info('export: %s %.4f at step %d is the best so far: %s', self.metric, value, step, where)
         return path
+
+    def _of_an_earlier_program(self, export_path: str) -> dict[str, Any] | None:
+        """Its best evaluation in this model_dir, as best.json would say it, but without a SavedModel; None: no such."""
+        if self._earlier is None:
+            step, value = events.best(os.path.dirname(os.path.dirname(export_path)), self.metric, self._mode == 'max')
+            known = {'metric': self.metric, 'mode': self._mode, 'value': value, 'step': step, 'saved_model': ''}
+            self._earlier = known if step is not None else {}
+            if step is not None:
+                said = 'export: an earlier program had %s %.4f at step %d here: only a better model is exported'
+                _log.info(said, self.metric, value, step)
+        return self._earlier or None
 
     def _better(self, value: float, best: Mapping[str, Any] | None) -> bool:
         if not math.isfinite(value):  # infinity would stay the best for ever

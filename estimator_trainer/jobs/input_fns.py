@@ -6,10 +6,11 @@ This is the one place that calls an input_fn or a serving_input_fn of a job.
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import source_text
 from estimator_trainer.jobs.job_types import Mode, Params, RunConfig, ServingInputReceiver
 
 if TYPE_CHECKING:
@@ -58,10 +59,21 @@ class _Params(dict[str, Any]):
     reads `start_step` unseen."""
 
     has_read_start = is_copied = False
+    _copied_next: list[str] = []  # `**params` and dict() ask for all names first, and then for each in their order
 
     def __getitem__(self, name: str) -> Any:
-        self._note(name)
+        if self._copied_next and name == self._copied_next[0]:
+            self._copied_next = self._copied_next[1:]
+        else:
+            self._note(name)
         return super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:  # without it, dict() and ** read past all of these
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        self.is_copied, self._copied_next = True, list(self)
+        return super().keys()
 
     def get(self, name: str, default: Any = None) -> Any:
         self._note(name)
@@ -71,9 +83,13 @@ class _Params(dict[str, Any]):
         self._note(name)
         return super().pop(name, *default)
 
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        self._note(name)
+        return super().setdefault(name, default)
+
     def _note(self, name: str) -> None:
-        # `**params` asks for all names first, and then for each.
-        self.has_read_start = self.has_read_start or (name == 'start_step' and not self.is_copied)
+        self._copied_next = []
+        self.has_read_start = self.has_read_start or name == 'start_step'
 
 
 def _copying(name: str) -> Callable[..., Any]:
@@ -84,16 +100,16 @@ def _copying(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in ('__iter__', '__or__', '__ror__', 'copy', 'items', 'keys', 'values'):
-    setattr(_Params, _name, _copying(_name))  # without __iter__, dict() and ** read past all of these
+for _name in ('__or__', '__ror__', 'copy', 'items', 'values'):
+    setattr(_Params, _name, _copying(_name))
 
 
 def noticing_restart(input_fn: Callable[..., 'tf.data.Dataset'], notice: Callable[[], None]) -> InputFnOfAll:
     """An input_fn of a job, as `by_name` makes it, that calls `notice` the first time that it makes the training data
     of a run that resumes while nothing shows that it uses `start_step`: its data then begin anew.
 
-    It shows if the input_fn has read `start_step` when it returns, or has copied the params, and its module names
-    `start_step` or one of the functions of estimator_trainer.data that read it.
+    It shows if the input_fn has read `start_step` when it returns. If it has copied all params, the sources of its file
+    and of the modules beside it decide: whether one names `start_step`, or what reads it in estimator_trainer.data.
     """
     has_noticed, called = False, by_name(input_fn)
 
@@ -105,8 +121,7 @@ def noticing_restart(input_fn: Callable[..., 'tf.data.Dataset'], notice: Callabl
             return called(mode, params, input_context, config)
         noted = _Params(params)
         given = called(mode, noted, input_context, config)
-        may_have_read = noted.is_copied and module_names(input_fn, _READING_START)
-        if not noted.has_read_start and not may_have_read and not has_noticed:
+        if not (noted.has_read_start or (noted.is_copied and _may_read_start(input_fn)) or has_noticed):
             has_noticed = True
             notice()
         return given
@@ -114,16 +129,9 @@ def noticing_restart(input_fn: Callable[..., 'tf.data.Dataset'], notice: Callabl
     return call
 
 
-def module_names(function: Callable[..., object], names: Sequence[str]) -> bool:
-    """Whether the source of the module of a function has one of the names, as far as there is a source."""
-    inner: Any = function
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    try:
-        source = inspect.getsource(inspect.getmodule(inspect.unwrap(inner)))  # type: ignore[arg-type]
-    except (OSError, TypeError):
-        return False
-    return any(name in source for name in names)
+def _may_read_start(input_fn: Callable[..., object]) -> bool:
+    source = source_text.beside(input_fn)
+    return source is None or any(name in source for name in _READING_START)
 
 
 def data_sets_only(input_fn: InputFnOfAll, needed_by: Callable[[Mode], str]) -> InputFnOfAll:

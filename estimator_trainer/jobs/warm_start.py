@@ -6,6 +6,7 @@ never names the others.
 """
 
 import contextlib
+import os
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _READS = ('RestoreV2', 'LoadAndRemapMatrix')
 _MOST_NAMES = 20
+_PART = re.compile(r'/part_\d+$')
 _POWER = re.compile(r'(?:^|/)beta[12]_power(?:_\d+)?$')
 
 
@@ -38,6 +40,24 @@ def sentence() -> str:
     left = _held_by(set(loaded.values())) & checkpoints.keys() - loaded.keys() - trainable
     left = {name for name in left if not _is_of_the_training(name, trainable)}
     return f'{begins}. WARNING: the checkpoint holds {_listed(left)} as well, which begin anew' if left else begins
+
+
+def left_behind(checkpoint: str) -> str:
+    """A warning of variables of this checkpoint, from which training goes on, that the default graph does not have; ''
+    if there are none. What belongs to one of these, or to a variable of the graph, as a slot does, is not named."""
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+    own = {_PART.sub('', _name(each)) for each in v1.global_variables()}
+    tables = {each.name for each in v1.get_collection(v1.GraphKeys.SAVEABLE_OBJECTS)}
+    gone = {name for name in _held_by([checkpoint]) - own if name.rpartition('-')[0] not in tables}
+    gone = {name for name in gone if not _is_of_the_training(name, own | gone)}
+    if not gone:
+        return ''
+    return (
+        f'WARNING: {os.path.basename(checkpoint)} holds {_listed(gone)}, which the model no longer has: they are not '
+        'in the next checkpoints'
+    )
 
 
 def _listed(names: Iterable[str]) -> str:

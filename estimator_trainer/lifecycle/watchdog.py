@@ -198,14 +198,15 @@ class Watchdog:
                 return
             self._over.set()
             ending.report(end, self._task, self.step, self._environ, self._announcement)
-            if self._training_file:
-                self._training_file.exits(end.recorded())
-                ending.within(ending.READER_SECS, self._training_file.write, *self._training())
             self.ends_with(end.code, end.recorded())
 
     def ends_with(self, code: int, said: Mapping[str, Any]) -> None:
-        """Records the end of a start that has no supervisor. `said`: message and traceback, {} where all is done."""
-        ending.within(ending.READER_SECS, self._own_start.ends, code, said, self.step, self.checkpoint_step)
+        """Records the end of this start. `said`: message and traceback, {} where all is done."""
+        with self._lock:
+            if self._training_file and said:
+                self._training_file.exits({'code': code, **said})
+                ending.within(ending.READER_SECS, self._training_file.write, *self._training())
+            ending.within(ending.READER_SECS, self._own_start.ends, code, said, self.step, self.checkpoint_step)
 
     def shielded(self) -> contextlib.AbstractContextManager[None]:
         """A context for code that takes our signal handlers away."""
@@ -247,8 +248,7 @@ class Watchdog:
 
     def _received(self, signum: int) -> None:
         with self._lock:
-            first = self._state.signum is None
-            if first and self._state.phase == training_file.TRAINING:
+            if (first := self._state.signum is None) and self._state.phase == training_file.TRAINING:
                 self._announcement = ending.begin(_log.info, _STOPS, self.name_of(signum), self._bounds.grace)
             self._state = end_policy.after_signal(self._state, signum, self._clock())
             to_call = list(self._when_told_to_stop) if first else []

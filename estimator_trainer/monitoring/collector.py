@@ -77,8 +77,12 @@ def _info(now: RunState) -> dict[str, str]:
 
 
 def _numbers(line: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics of an evaluation that are single numbers; null is one that is not finite."""
+    values = {name: float('nan') if value is None else value for name, value in line.items()}
     return {
-        name: value for name, value in line.items() if name not in metrics_log.NOT_METRICS and isinstance(value, float)
+        name: value
+        for name, value in values.items()
+        if name not in metrics_log.NOT_METRICS and isinstance(value, float)
     }
 
 

@@ -12,6 +12,7 @@ from estimator_trainer.run_dir.run_folder import RunFolder
 JOB_FILE = 'job.pkl'  # a Job that no module holds; config.json names it so, wherever the model_dir is
 EXAMPLES = 'examples.json'  # how many examples each checkpoint has trained, where its step does not say it
 KEYS = frozenset(('job', 'loop', 'params', 'flags', 'global_batch_size', 'seed'))  # without them it tells of no run
+_TAKEN_UP_AT = 'taken_up_at'
 _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'mixed_precision', 'params')
 
 
@@ -54,6 +55,7 @@ def resolved(
         'job': JOB_FILE if config.job_is_file else config.job,
         'loop': config.loop,
         'dataset': config.dataset,
+        'own_data': bool(plan.job and plan.job.input_fn),  # then the data set is not read
         'params': dict(plan.job_params),
         'best_metric': plan.job and plan.job.best_metric,
         'best_mode': plan.job and plan.job.best_mode,
@@ -74,8 +76,8 @@ def resolved(
 
 
 def refuse_another_run(model_dir: str, new: dict[str, Any], added: Mapping[str, Any] | None = None) -> bool:
-    """Compares a run with the one that the model_dir holds. Without a checkpoint nothing has been trained, and any run
-    may begin there: the first start may have failed because of what has now been corrected.
+    """Compares a run with the one that the model_dir holds. Without a checkpoint of that run nothing has been trained,
+    and any run may begin there: the first start may have failed because of what has now been corrected.
 
     Args:
         model_dir: the folder.
@@ -106,8 +108,9 @@ def refuse_another_run(model_dir: str, new: dict[str, Any], added: Mapping[str, 
     files_of_others.refuse_in_run(model_dir)
     _refuse_other_job_file(model_dir, new)
     old = {**old, 'params': {**(added or {}), **old.get('params', {})}}
-    differences = _differences(old, new)
-    if differences and not new['flags']['allow_config_change'] and RunFolder(model_dir).has_checkpoint:
+    differences, run = _differences(old, new), RunFolder(model_dir)
+    has_trained = run.has_checkpoint and (_TAKEN_UP_AT not in old or run.named_step != old[_TAKEN_UP_AT])
+    if differences and not new['flags']['allow_config_change'] and has_trained:
         raise UsageError(
             f'--model_dir={model_dir}: holds a run with another configuration:\n'
             + '\n'.join(f'  {name}: {was!r} there, {now!r} now' for name, was, now in differences)
@@ -154,6 +157,19 @@ def job_of(model_dir: str, config: Mapping[str, Any]) -> str:
 def files(model_dir: str) -> dict[str, Any]:
     """What the training files held as the run last began; {} where it reads none."""
     return RunFolder(model_dir).config.get('files') or {}
+
+
+def history(model_dir: str, global_batch: int, step: int) -> dict[str, Any]:
+    """What config.json keeps from start to start: the global batches that the run has had, and the step of the
+    checkpoint of another program from which it has begun.
+
+    Args:
+        global_batch: of this start.
+        step: of the newest checkpoint, 0: there is none.
+    """
+    old, parts = RunFolder(model_dir).config, batches(model_dir, global_batch, step)
+    taken_up_at = old.get(_TAKEN_UP_AT) if old else step
+    return ({'batches': parts} if len(parts) > 1 else {}) | ({_TAKEN_UP_AT: taken_up_at} if taken_up_at else {})
 
 
 def batches(model_dir: str, global_batch: int, step: int) -> list[list[int]]:

@@ -4,6 +4,9 @@ A file is a row of TFRecord frames with an Event in each. Frames of more than a 
 skipped. Imports no TensorFlow.
 """
 
+import contextlib
+import glob
+import math
 import os
 import struct
 from collections.abc import Iterator, Sequence
@@ -58,6 +61,24 @@ def read(path: str) -> Iterator[Scalars]:
             values = {value.tag: number for value in event.summary.value if (number := _number(value)) is not None}
             if values:
                 yield Scalars(event.step, event.wall_time, values)
+
+
+def best(model_dir: str, metric: str, higher_is_better: bool) -> tuple[int | None, float]:
+    """The best evaluation that another program has left in files of events of `eval`: its step, None if there is none,
+    and its value. Steps in our own lines there are ours. What cannot be read is left out."""
+    folder = os.path.join(model_dir, 'eval')
+    own = {line.get('step') for line in metrics_log.MetricsLog(os.path.join(folder, file_names.METRICS)).read()}
+    values: dict[int, float] = {}
+    for path in sorted(glob.glob(f'{glob.escape(folder)}/*tfevents*')):
+        with contextlib.suppress(OSError, ValueError):
+            for event in read(path):
+                value = event.values.get(metric)
+                if value is not None and math.isfinite(value) and event.step not in own:
+                    values[event.step] = value
+    if not values:
+        return None, 0.0
+    step = (max if higher_is_better else min)(values, key=lambda step: values[step])
+    return step, values[step]
 
 
 def measured(

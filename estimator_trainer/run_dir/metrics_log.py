@@ -170,7 +170,23 @@ def in_words(metrics: Mapping[str, Any]) -> str:
 
 def not_finite(metrics: Mapping[str, Any]) -> list[str]:
     """The names of the metrics that are a single number which is not finite."""
-    return [name for name, value in sorted(metrics.items()) if name not in NOT_METRICS and plain(value) is None]
+    return [
+        name
+        for name, value in sorted(metrics.items())
+        if name not in NOT_METRICS and not isinstance(value, (str, bytes)) and plain(value) is None
+    ]
+
+
+def warning(step: int, metrics: Mapping[str, Any]) -> str:
+    """What to say of an evaluation with a metric that is not finite; '' of others."""
+    bad = not_finite(metrics)
+    if not bad:
+        return ''
+    what = f'{", ".join(bad)} {"is" if len(bad) == 1 else "are"}'
+    return (
+        f'WARNING: evaluation at step {step}: {what} not finite. Look at the examples of the evaluation, and at how it '
+        'is computed.'
+    )
 
 
 def plain(value: Any) -> Any:

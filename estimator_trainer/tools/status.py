@@ -234,7 +234,7 @@ def _has_step_and_time(line: Mapping[str, Any]) -> bool:
 def _evaluation(line: Mapping[str, Any]) -> str:
     texts = [
         f'{name} is not finite' if value is None else f'{name} {number(value)}'
-        for name, value in sorted(line.items())
+        for name, value in sorted(line.items(), key=lambda item: (item[1] is not None, item[0]))
         if name not in metrics_log.NOT_METRICS and (value is None or isinstance(value, float))
     ]
     step = whole(line.get('step'))

@@ -142,7 +142,7 @@ class _Training:
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
         if plan.is_chief:
             unrun_updates.warn(spec, hooks_of_job)
-            replica_effects.warn([train_op], plan, self._setup.job.model_fn)
+            replica_effects.warn([train_op], plan, self._setup.job.model_fn or self._setup.job.make_estimator)
             replica_effects.say_batch_normalization((variable.name for variable in v1.global_variables()), plan)
             with lacks.or_without():
                 messages.say_kept(saver_hooks.numbers_kept(spec.scaffold, hooks_of_job), config.keep_checkpoint_max)

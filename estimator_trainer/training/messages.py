@@ -147,9 +147,8 @@ def say_kept(by_savers: Iterable[int], flag: int | None) -> None:
     """
     for number in sorted(set(by_savers) - {flag or 0}):
         kept = f'the newest {number} checkpoints' if number else 'all checkpoints'
-        _log.info(
-            "a Saver of the job's own keeps %s (max_to_keep), whatever --keep_checkpoints=%d says", kept, flag or 0
-        )
+        instead = f'the newest {flag}' if flag else 'all'
+        _log.info("the job's own Saver keeps %s (max_to_keep), and not %s (--keep_checkpoints)", kept, instead)
 
 
 def say_nothing_to_profile() -> None:

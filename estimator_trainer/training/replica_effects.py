@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import optimizer_parts
-from estimator_trainer.jobs import input_fns
+from estimator_trainer.jobs import source_text
 from estimator_trainer.training import step_graph
 from estimator_trainer.training.plan import Plan
 
@@ -23,20 +23,22 @@ _log = logging.getLogger('estimator_trainer')
 # The names that TensorFlow's functions give to their operations.
 _CLIP = re.compile(r'(?:^|/)(clip_by_(?:value|norm|average_norm|global_norm))(?:_\d+)?(?:/|$)')
 _OF_MOMENTS = re.compile(r'(?:^|/)moving_mean(?:_\d+)?(?::\d+)?$')  # as all layers of batch normalization name it
+_NUM_REPLICAS = re.compile(r'\bnum_replicas\b')
 _GRADIENT = re.compile(r'(?:^|/)(?:gradients|gradient_tape)(?:_\d+)?/')
 
 
 def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., object] | None) -> None:
     """Says that the gradients are clipped or not divided, and what helps, if a step adds up those of several batches.
 
-    Says nothing of a job whose module names `num_replicas`: it divides by that itself.
+    Says nothing of the clips of a model_fn if its file, or a module beside it, names `num_replicas`: it may divide its
+    threshold by that.
 
     Args:
         targets: what a step of training runs.
-        model_fn: of the job, if it has one.
+        model_fn: of the job, or its make_estimator.
     """
     count = plan.batches_per_step
-    if count == 1 or (model_fn and input_fns.module_names(model_fn, ('num_replicas',))):
+    if count == 1:
         return
     with lacks.or_without():
         if not plan.uses_parameter_servers and optimizer_parts.applies_what_it_has_not_computed(v1.get_default_graph()):
@@ -55,7 +57,7 @@ def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., ob
                 ' and '.join(functions),
                 count,
             )
-        elif functions:
+        elif functions and not _NUM_REPLICAS.search(model_fn and source_text.beside(model_fn) or ''):
             _log.warning(
                 'WARNING: the model_fn clips gradients by %s before those of all %d batches of a step are added up, '
                 "each divided by %d. Unless it divides its threshold by params['num_replicas'], it clips less than one "
@@ -70,8 +72,8 @@ def say_batch_normalization(variables: Iterable[str], plan: Plan) -> None:
     """Says what it computes, if a step takes several batches. `variables`: the names of those of the training."""
     if plan.batches_per_step > 1 and any(_OF_MOMENTS.search(name) for name in variables):
         _log.info(
-            'batch normalization: each of the %d batches of a step has a mean and a variance of its own, unless the '
-            'layer is synchronized; one process with the whole batch trains other weights (docs/jobs.md, rule 4)',
+            'batch normalization: where it trains, each of the %d batches of a step has a mean and a variance of its '
+            'own, and one process with the whole batch trains other weights (docs/jobs.md, rule 4)',
             plan.batches_per_step,
         )
 

@@ -82,9 +82,9 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
         checkpoints.set_aside_damaged(model_dir)
         checkpoints.remove_unfinished(model_dir)
         messages.say_changed_files(config_file.files(model_dir), contents)
-        batches = config_file.batches(model_dir, plan.global_batch_size, checkpoints.last_step(model_dir))
         resolved |= {'files': contents} if contents else {}
-        config_file.write(model_dir, resolved | ({'batches': batches} if len(batches) > 1 else {}))
+        resolved |= config_file.history(model_dir, plan.global_batch_size, checkpoints.last_step(model_dir))
+        config_file.write(model_dir, resolved)
         if config.job_is_file:
             config_file.keep_job(model_dir, config.job)
         if plan.in_sync:

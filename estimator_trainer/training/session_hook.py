@@ -12,7 +12,6 @@ from estimator_trainer.compat.patches import saver_hooks
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import warm_start
 from estimator_trainer.run_dir import training_file
-from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.training import dues
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training.from_memory import InGraph
@@ -85,8 +84,9 @@ class SessionHook(tf.estimator.SessionRunHook):
         self._participant = None if agreement.in_step() is None else participant  # there are other tasks
         if self.saver:
             self.saver.begin()
-        if self._plan.is_chief and not RunFolder(self._plan.config.model_dir).has_checkpoint:
-            sentence = warm_start.sentence()
+        if self._plan.is_chief:
+            restored = tf.train.latest_checkpoint(self._plan.config.model_dir)
+            sentence = warm_start.left_behind(restored) if restored else warm_start.sentence()
             if sentence:
                 _log.info('%s', sentence)
 

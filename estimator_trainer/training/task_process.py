@@ -72,4 +72,5 @@ def run(plan: planning.Plan, began: float) -> int:
 
 
 def _refused(watchdog: watchdogs.Watchdog, error: BaseException) -> None:
-    watchdog.ends_with(getattr(error, 'exit_code', exit_codes.USAGE), {'message': str(error)})
+    code = getattr(error, 'exit_code', exit_codes.USAGE)
+    watchdog.ends_with(code, {'message': str(error), 'traceback': []})

@@ -58,6 +58,11 @@ def test_best(mode, values, step):
     assert run_result.best(lines, 'auc', mode).get('step') == step
 
 
+def test_a_loss_that_is_not_finite_is_not_the_best():
+    lines = [{**line(1, auc=0.9), 'loss': None}, line(2, auc=0.5)]
+    assert run_result.best(lines, 'auc', 'max')['step'] == 2
+
+
 def test_what_of_a_run_in_a_store_is_fetched():
     names = (
         'config.json',

@@ -130,6 +130,12 @@ def test_decided_once_and_kept(tmp_path):
     assert os.listdir(tmp_path / 'eval') == ['stop.json']
 
 
+def test_an_evaluation_whose_loss_is_not_finite_is_never_the_best():
+    lines = [{'step': 10, 'auc': 0.9, 'loss': None}, {'step': 20, 'auc': 0.5, 'loss': 1.0}, {'step': 30, 'auc': 0.4}]
+    assert EarlyStopping('auc', 'max', 1).verdict(lines[:1])['best'] is None
+    assert EarlyStopping('auc', 'max', 2).verdict(lines) is None
+
+
 @pytest.mark.parametrize('other', [{'metric': 'accuracy'}, {'mode': 'max'}, {'patience': 3}, {'min_delta': 0.1}])
 def test_another_rule_has_decided_nothing(tmp_path, other):
     (tmp_path / 'eval').mkdir()

@@ -6,8 +6,11 @@ import os
 import shutil
 
 import pytest
+import tensorflow as tf
 
 from estimator_trainer.evaluation import exporters
+
+v1 = tf.compat.v1
 
 
 class FakeEstimator:
@@ -186,3 +189,15 @@ def test_saved_models_of_others_stay_beside_the_best_one(tmp_path):
         exporters.removal.mark(str((tmp_path / name).mkdir() or tmp_path / name))
     exporters._remove_others(str(tmp_path), '7', None)
     assert sorted(path.name for path in tmp_path.iterdir()) == ['5', '7']
+
+
+def test_the_best_evaluation_of_an_earlier_program_counts(tmp_path):
+    with tf.Graph().as_default(), v1.summary.FileWriter(str(tmp_path / 'eval')) as writer:
+        for step, value in ((200, 0.5), (400, 0.8), (600, 0.7)):
+            values = [v1.Summary.Value(tag='accuracy', simple_value=value)]
+            writer.add_summary(v1.Summary(value=values), step)
+    (tmp_path / 'export' / 'best' / '900').mkdir(parents=True)  # of the earlier program
+    run = Best(tmp_path / 'export' / 'best')
+    assert run.hear(0.79) is None and not (tmp_path / 'export' / 'best' / 'best.json').exists()
+    assert run.hear(0.81) is not None and run.hear(0.805) is None
+    assert run.best['value'] == 0.81 and (tmp_path / 'export' / 'best' / '900').is_dir()

@@ -133,7 +133,21 @@ READERS = {
     'updated': lambda params: {'more': 1}.update(params),
     'taken out': lambda params: params.pop('start_step'),
     'deepcopy': copy.deepcopy,
+    'set where it is missing': lambda params: params.setdefault('start_step', 0),
 }
+
+AFTER_A_COPY = """
+import argparse
+
+
+def unread(params):
+    return argparse.Namespace(**params).batch_size
+
+
+def listed(params):
+    print(sorted(params.items()), dict(params), [name for name in params])
+    return params[NAME]
+"""
 
 
 @pytest.mark.parametrize('read', READERS.values(), ids=READERS)
@@ -144,18 +158,38 @@ def test_an_input_fn_that_reads_the_start_is_not_noticed(read):
     assert not noticed
 
 
-@pytest.mark.parametrize('name', ['batch_size', 'start_step'])
-def test_of_params_that_are_copied_the_module_of_the_input_fn_shows_what_is_read(tmp_path, monkeypatch, name):
-    """argparse.Namespace(**params) reads all of them, whatever is used of it."""
-    (tmp_path / f'copying_{name}.py').write_text(
-        f'import argparse\n\n\ndef input_fn(params):\n    return argparse.Namespace(**params).{name}\n'
-    )
-    monkeypatch.syspath_prepend(tmp_path)
+def _modules(folder, monkeypatch, **sources):
+    """Modules of the folder; functions that are looked at by name."""
+    monkeypatch.syspath_prepend(folder)
+    for name, source in sources.items():
+        (folder / f'{name}.py').write_text(source)
+        monkeypatch.setitem(sys.modules, name, importlib.import_module(name))
+    return [sys.modules[name] for name in sources]
+
+
+def _is_noticed(input_fn):
     noticed = []
-    input_fn = functools.partial(importlib.import_module(f'copying_{name}').input_fn)
     call = input_fns.noticing_restart(input_fn, lambda: noticed.append(1))
     call('train', {'start_step': 7, 'batch_size': 2})
-    assert noticed == ([] if name == 'start_step' else [1])
+    return bool(noticed)
+
+
+@pytest.mark.parametrize('name', ['batch_size', 'start_step'])
+def test_params_may_be_listed_before_one_is_read(tmp_path, monkeypatch, name):
+    (module,) = _modules(tmp_path, monkeypatch, **{f'listing_{name}': AFTER_A_COPY.replace('NAME', 'KEY')})
+    module.KEY = name
+    assert _is_noticed(functools.partial(module.listed)) == (name == 'batch_size')
+
+
+def test_of_params_that_are_copied_the_sources_of_the_job_show_what_is_read(tmp_path, monkeypatch):
+    """argparse.Namespace(**params) reads all of them, whatever is used of it."""
+    (module,) = _modules(tmp_path, monkeypatch, copying=AFTER_A_COPY)
+    assert _is_noticed(module.unread)
+    _modules(tmp_path, monkeypatch, helper='def skip(params):\n    return params.start_step\n')
+    assert not _is_noticed(module.unread)  # it may hand them over
+    nowhere = {}
+    exec(AFTER_A_COPY, nowhere)
+    assert not _is_noticed(nowhere['unread'])  # as in a REPL: nobody knows
 
 
 def test_an_input_fn_that_begins_anew_is_noticed_once_and_where_it_matters():

@@ -64,6 +64,24 @@ def test_what_is_loaded_and_what_is_not(old, use_resource):
         assert session.run(mine['hidden/bias']).tolist() == [1, 1]
 
 
+def test_what_the_model_no_longer_has(tmp_path):
+    with tf.Graph().as_default(), v1.Session() as session:
+        table = variables('table', partitioner=v1.fixed_size_partitioner(2))['table']
+        v1.train.get_or_create_global_step()
+        mean = variables('bn/moving_mean', trainable=False)['bn/moving_mean']
+        old = variables('old')['old']
+        v1.train.AdamOptimizer().minimize(tf.reduce_sum(table * mean * old))
+        session.run(v1.global_variables_initializer())
+        path = v1.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 7)
+        assert warm_start.left_behind(path) == ''
+    with tf.Graph().as_default():
+        variables('table', partitioner=v1.fixed_size_partitioner(2))
+        assert warm_start.left_behind(path) == (
+            'WARNING: model.ckpt-7 holds bn/moving_mean, old, which the model no longer has: they are not in the next '
+            'checkpoints'
+        )
+
+
 def test_what_is_loaded_into_the_variables_of_several_replicas(old):
     """init_from_checkpoint gives the variable of all replicas another initializer, and not those of single replicas."""
     strategy = tf.distribute.MirroredStrategy(['/cpu:0'])

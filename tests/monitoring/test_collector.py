@@ -60,6 +60,7 @@ def test_all_that_is_known():
     found = parsed(EVERYTHING)
     (labels,) = found.pop('info')
     assert labels.startswith('job=mnist,loop=estimator,model_dir=/runs/"a"\\b\n,strategy=none,tensorflow=2.21.0')
+    assert math.isnan(found['evaluation'].pop('metric=bad'))
     assert found == {
         'state': {'state=training': 1},
         'step': {'': 220},

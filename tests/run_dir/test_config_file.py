@@ -58,6 +58,7 @@ def test_what_is_written(tmp_path):
         'job': 'mnist',
         'loop': 'estimator',
         'dataset': 'mnist_5k',
+        'own_data': False,
         'params': PARAMS,
         'best_metric': None,  # of the job, which this plan does not have
         'best_mode': None,
@@ -183,6 +184,19 @@ def test_where_nothing_was_trained_any_run_may_begin(tmp_path):
     (tmp_path / 'checkpoint').write_text('model_checkpoint_path: "model.ckpt-7"\n')  # not all of it is visible yet
     with pytest.raises(UsageError):
         config_file.refuse_another_run(str(tmp_path), other)
+
+
+def test_where_only_another_program_has_trained_any_run_may_begin(tmp_path):
+    folder = str(tmp_path)
+    (tmp_path / 'checkpoint').write_text('model_checkpoint_path: "model.ckpt-600"\n')
+    config_file.write(folder, resolved() | config_file.history(folder, 64, 600))
+    other = resolved('--seed=2', rate=0.2)
+    assert config_file.refuse_another_run(folder, other) is True  # the start was refused, and this one is corrected
+    config_file.write(folder, other | config_file.history(folder, 64, 600))
+    (tmp_path / 'checkpoint').write_text('model_checkpoint_path: "model.ckpt-700"\n')
+    assert config_file.history(folder, 64, 700) == {'taken_up_at': 600}
+    with pytest.raises(UsageError):
+        config_file.refuse_another_run(folder, resolved())
 
 
 def test_a_param_that_is_gone(model_dir):

@@ -88,7 +88,7 @@ def say(run) -> str:
                 'newest_evaluation': {**EVALUATION, 'loss': None},
             },
             'run is done: all steps are trained. Step 4,000 of 4,000 (100 %); '
-            'evaluation at step 900: accuracy 0.9520, loss is not finite',
+            'evaluation at step 900: loss is not finite, accuracy 0.9520',
             0,
         ),
         (

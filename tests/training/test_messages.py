@@ -68,6 +68,6 @@ def test_a_run_that_goes_on(said):
 def test_a_saver_of_the_job_that_keeps_another_number_is_named(said):
     messages.say_kept([5, 3, 3, 0], 5)
     assert said() == [
-        "a Saver of the job's own keeps all checkpoints (max_to_keep), whatever --keep_checkpoints=5 says",
-        "a Saver of the job's own keeps the newest 3 checkpoints (max_to_keep), whatever --keep_checkpoints=5 says",
+        "the job's own Saver keeps all checkpoints (max_to_keep), and not the newest 5 (--keep_checkpoints)",
+        "the job's own Saver keeps the newest 3 checkpoints (max_to_keep), and not the newest 5 (--keep_checkpoints)",
     ]

@@ -1,7 +1,8 @@
 """replica_effects: a clip between gradients and optimizer is found, and no other one is taken for it."""
 
-import dataclasses
+import functools
 import logging
+from unittest import mock
 
 import pytest
 import tensorflow as tf
@@ -90,13 +91,26 @@ def test_it_is_said_where_gradients_are_added_up(replicas, accumulated, with_ps,
     assert words in caplog.text and bool(caplog.text) == bool(words)
 
 
-def test_a_module_that_names_the_number_of_replicas_divides_itself(monkeypatch, caplog):
+def divided(params):
+    return 5.0 / params['num_replicas']
+
+
+@pytest.mark.parametrize(
+    'model_fn, with_ps, is_warned_of',
+    [
+        (divided, False, False),
+        (functools.partial(divided), False, False),
+        (len, False, True),
+        (divided, True, True),  # the mean of undivided gradients
+        (mock.patch, False, True),
+    ],
+)
+def test_a_model_fn_that_names_the_number_of_replicas_divides_itself(
+    model_fn, with_ps, is_warned_of, monkeypatch, caplog
+):
     monkeypatch.setattr(replica_effects, 'clips', lambda targets: ['clip_by_norm'])
-    plan = fakes.Plan(batches_per_step=2)
-    replica_effects.warn([], plan, lambda params: 5.0 / params['num_replicas'])
-    assert not caplog.text
-    replica_effects.warn([], plan, dataclasses.replace)
-    assert 'all 2 batches' in caplog.text
+    replica_effects.warn([], fakes.Plan(batches_per_step=2, uses_parameter_servers=with_ps), model_fn)
+    assert bool(caplog.text) == is_warned_of
 
 
 @pytest.mark.parametrize(
@@ -111,4 +125,4 @@ def test_a_module_that_names_the_number_of_replicas_divides_itself(monkeypatch, 
 def test_what_batch_normalization_computes_over(caplog, names, batches, is_said):
     caplog.set_level(logging.INFO, 'estimator_trainer')
     replica_effects.say_batch_normalization(names, fakes.Plan(batches_per_step=batches))
-    assert (f'batch normalization: each of the {batches} batches' in caplog.text) == is_said
+    assert (f'batch normalization: where it trains, each of the {batches} batches' in caplog.text) == is_said

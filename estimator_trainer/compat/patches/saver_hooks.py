@@ -99,14 +99,22 @@ class _Watched(tf.compat.v1.train.CheckpointSaverListener):
 
 
 def numbers_kept(scaffold: tf.compat.v1.train.Scaffold, hooks: Iterable[tf.compat.v1.train.SessionRunHook]) -> set[int]:
-    """How many checkpoints the job's own Savers keep, in the Scaffold of a model_fn or in CheckpointSaverHooks; 0: all.
+    """How many checkpoints the job's own Savers keep; 0: all. Those of its CheckpointSaverHooks, or, if it has none,
+    that of its Scaffold or of the collection SAVERS.
 
-    Touches: Saver._max_to_keep, CheckpointSaverHook._saver
+    Touches: Saver._max_to_keep, CheckpointSaverHook._saver and _scaffold
     Without it: nothing says that --keep_checkpoints does not count
     For: the trainer
     """
-    savers = [scaffold.saver, *(hook._saver for hook in hooks if isinstance(hook, v1.train.CheckpointSaverHook))]
-    return {saver._max_to_keep or 0 for saver in savers if saver is not None}
+    own = [hook for hook in hooks if isinstance(hook, v1.train.CheckpointSaverHook)]
+    given = [hook._saver or getattr(hook._scaffold, 'saver', None) for hook in own]
+    savers = given or [scaffold.saver or next(iter(v1.get_collection(v1.GraphKeys.SAVERS)), None)]
+    numbers = {
+        saver.saver_def.max_to_keep if saver.saver_def else saver._max_to_keep
+        for saver in savers
+        if isinstance(saver, v1.train.Saver)
+    }
+    return {number or 0 for number in numbers}
 
 
 def values_of(saver: tf.compat.v1.train.CheckpointSaverHook | None) -> list:

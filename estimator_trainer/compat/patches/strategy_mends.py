@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ import tensorflow as tf
 
 from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import python_all_reduce
+
+_built_later: weakref.WeakKeyDictionary[tf.Graph, list[tf.compat.v1.train.Saver]] = weakref.WeakKeyDictionary()
 
 
 def drive_clusters(module: Any) -> None:
@@ -101,35 +104,46 @@ def report_mean_loss(module: Any) -> None:
 
 
 def build_savers_later(module: Any) -> None:
-    """Lets a Saver that a model_fn makes under a strategy of several tasks build its operations outside of the replica.
+    """Lets a Saver that a model_fn makes under a strategy build its operations outside of the replica.
 
-    Touches: tf.compat.v1.train.Saver.__init__ and _var_list
-    Without it: a model_fn with a BatchNormalization that gives Scaffold(saver=Saver()) fails on several workers:
-      "Method requires being in cross-replica context"
+    Touches: tf.compat.v1.train.Saver.__init__ and _var_list, tf.compat.v1.train.Scaffold.finalize
+    Without it: a model_fn with a BatchNormalization that makes a Saver fails under a strategy: "Method requires being
+      in cross-replica context"
     For: every program
 
-    Such a Saver reads variables that are averaged over all replicas, which a replica cannot do. `Scaffold.finalize`
-    builds it, as it builds one that was made with `defer_build=True`.
+    Such a Saver reads variables that are averaged over all replicas, which a replica cannot do. Here
+    `Scaffold.finalize`, which each session calls before it begins, builds them all.
     """
-    saver_class = tf.compat.v1.train.Saver
-    original = saver_class.__init__
-    signature = inspect.signature(original)
+    saver_class, scaffold_class = tf.compat.v1.train.Saver, tf.compat.v1.train.Scaffold
+    make_saver, finalize = saver_class.__init__, scaffold_class.finalize
+    signature = inspect.signature(make_saver)
+    keys = tf.compat.v1.GraphKeys
 
-    @functools.wraps(original)
+    @functools.wraps(make_saver)
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
         given = signature.bind(self, *args, **kwargs)
-        if tf.distribute.in_cross_replica_context() or not agreement.has_several_tasks(tf.distribute.get_strategy()):
-            return original(self, *args, **kwargs)
+        in_replica = tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context()
+        if not in_replica or given.arguments.get('defer_build'):
+            return make_saver(self, *args, **kwargs)
         variables = given.arguments.get('var_list')
-        of_all = tf.compat.v1.global_variables() if variables is None else tf.nest.flatten(variables)
-        if not any(map(_is_averaged, of_all)):
-            return original(self, *args, **kwargs)
+        if variables is None:  # those that there are now, and not the optimizer's, which come later
+            variables = [*map(tf.compat.v1.get_collection, (keys.GLOBAL_VARIABLES, keys.SAVEABLE_OBJECTS))]
+            variables = [variable for collection in variables for variable in collection]
+        if not isinstance(variables, (list, tuple, set)) or not any(map(_is_averaged, variables)):
+            return make_saver(self, *args, **kwargs)
         given.arguments.update(var_list=None, defer_build=True)
-        original(*given.args, **given.kwargs)
+        make_saver(*given.args, **given.kwargs)
         self._var_list = variables  # which the arguments forbid for a Saver that is built later
+        _built_later.setdefault(tf.compat.v1.get_default_graph(), []).append(self)
         return None
 
-    saver_class.__init__ = make
+    @functools.wraps(finalize)
+    def build_and_finalize(self: Any) -> Any:
+        for saver in _built_later.pop(tf.compat.v1.get_default_graph(), []):
+            saver.build()
+        return finalize(self)
+
+    saver_class.__init__, scaffold_class.finalize = make, build_and_finalize
 
 
 @contextlib.contextmanager
@@ -155,6 +169,7 @@ def averages_read_beforehand(variables: Iterable[tf.Variable]) -> Iterator[None]
 
 
 def _is_averaged(variable: Any) -> bool:
-    """Whether this is a variable of several replicas that is averaged, or added up, as it is read."""
+    """Whether this is a variable that is averaged over the replicas, or added up, as it is read; or what saves one."""
+    variable = getattr(variable, '_sync_on_read_variable', variable)
     is_read_from_all = getattr(variable, 'synchronization', None) == tf.VariableSynchronization.ON_READ
     return is_read_from_all and isinstance(variable, tf.distribute.DistributedValues)

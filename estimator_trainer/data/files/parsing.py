@@ -91,7 +91,21 @@ def contradiction(features: Mapping[str, Feature], records: Iterable[bytes]) -> 
         if types and feature.dtype.name not in types:
             held_as, declared = ' and '.join(types), feature.dtype.name
             return f'has the feature {name!r} as {held_as}, and the FileSpec as {declared}. Correct the FileSpec.'
+        if contradicts := _other_size(name, feature, [example[name] for example in examples if name in example]):
+            return contradicts
     return ''
+
+
+def _other_size(name: str, feature: Feature, held: Iterable[tf.train.Feature]) -> str:
+    shape = tf.TensorShape(feature.shape) if isinstance(feature, tf.io.FixedLenFeature) else None
+    sizes = {len(getattr(each, kind).value) for each in held if (kind := each.WhichOneof('kind'))} - {0}
+    if not shape or not sizes or not shape.is_fully_defined() or shape.num_elements() in sizes:
+        return ''
+    numbers = ' or '.join(map(str, sorted(sizes)))
+    return (
+        f'has the feature {name!r} with {numbers} value(s), and the FileSpec with the shape {shape.as_list()}, which '
+        f'has {shape.num_elements()}. Correct the FileSpec.'
+    )
 
 
 def likely_misspelt(features: Mapping[str, Feature], records: Iterable[bytes]) -> list[tuple[str, str]]:

@@ -150,7 +150,7 @@ class Source:
         self._store, self._parser, self.spec, self.file_format = store, parser, spec, file_format
         self.tolerance, self.paths, self.sizes = tolerance, store.paths, store.sizes
         self.features = parser.features
-        spec.check_label(self.features)
+        spec.check_names(self.features)
         self._firsts = np.concatenate([[0], np.cumsum(store.sizes)]).astype(np.int64)
         self.num_examples = int(self._firsts[-1])
         if not self.num_examples:

@@ -49,7 +49,7 @@ class FileSpec:
             others.
 
     Raises:
-        UsageError: label or key is no text, or label is none of `features`.
+        UsageError: label or key is no text, or none of `features`.
     """
 
     features: Mapping[str, Feature] | None
@@ -67,16 +67,18 @@ class FileSpec:
                     'where a model_fn finds them.'
                 )
         if self.features is not None:
-            self.check_label(self.features)
+            self.check_names(self.features)
 
-    def check_label(self, features: Iterable[str]) -> None:
-        """Raises UsageError if the label is none of these features."""
-        names = list(features)
-        if self.label and self.label not in names:
-            raise UsageError(
-                f'FileSpec.label={self.label!r} is none of the features{nearest(self.label, names)}, which are '
-                f'{", ".join(sorted(names)) or "none"}.'
-            )
+    def check_names(self, features: Iterable[str]) -> None:
+        """Raises UsageError if label or key is none of these features."""
+        names = sorted(map(str, features))
+        for name in ('label', 'key'):
+            value = getattr(self, name)
+            if value and value not in names:
+                raise UsageError(
+                    f'FileSpec.{name}={value!r} is none of the features{nearest(value, names)}, which are '
+                    f'{", ".join(names) or "none"}.'
+                )
 
     def cure_of_no_column(self, name: str = '') -> str:
         """What helps if the first line of a CSV file does not name this column, or any: a sentence of a message."""

@@ -44,4 +44,6 @@ def _evaluate(values, copies) -> dict:
         metrics = dict(run.evaluator.evaluate(run.prefix))
     step = int(metrics.pop('global_step'))
     _log.info('evaluation at step %d: %s', step, metrics_log.in_words(metrics))
+    if warning := metrics_log.warning(step, metrics):
+        _log.warning('%s', warning)
     return {**{name: metrics_log.plain(value) for name, value in sorted(metrics.items())}, 'global_step': step}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.tools.inspection import kinds
+from estimator_trainer.tools.predict.predict_plan import DEFAULTS
 from estimator_trainer.tools.reporting import some
 
 if TYPE_CHECKING:  # it imports TensorFlow
@@ -155,7 +156,9 @@ def _of_exports(findings: 'Findings') -> Advice:
             'TensorFlow Serving takes the folder as it is. `predict` does not: files need a fixed shape for each '
             f'example, which the input {chosen.signatures[0].not_from_files} does not have.',
         )
-    signature = '' if {'predict', 'serving_default'} & set(names) or not names else f' --signature={names[0]}'
+    by_itself = next((name for name in DEFAULTS if any(name == each.name for each in chosen.signatures)), '')
+    better = next((name for name in (*DEFAULTS, *names) if name in names), '')
+    signature = '' if not names or by_itself in names else f' --signature={better}'
     path = findings.place.path.rstrip('/')
     where = shlex.quote(path if chosen.path == '.' else f'{path}/{chosen.path}')
     return Advice(

@@ -257,9 +257,15 @@ def _outputs(model, examples, inputs, rows: range) -> dict:
             try:
                 model.predict({name: tensor[place : place + 1] for name, tensor in inputs.items()}, 1)
             except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as of_one:
+                why = first_line(of_one)
+                cure = 'mend it'
+                if 'is required but could not be found' in why:
+                    cure = (
+                        'mend it, or export again: give this feature a default_value in the FileSpec, or the job a '
+                        'serving_input_fn'
+                    )
                 raise BadExample(
-                    f'{examples.where(row)}: the signature {model.name} fails on this example: {first_line(of_one)}; '
-                    'mend it'
+                    f'{examples.where(row)}: the signature {model.name} fails on this example: {why}; {cure}'
                 ) from error
         raise
 

@@ -15,6 +15,7 @@ from estimator_trainer.run_dir.run_folder import RunFolder
 NAME = 'plan.json'
 PARQUET, CSV, JSON_LINES = SUFFIXES = ('.parquet', '.csv', '.jsonl')  # of the result
 _MODEL = 'saved_model.pb'
+DEFAULTS = ('predict', 'serving_default')  # the signature that is taken if no flag names one: the first that there is
 _CHECKSUMS = ('variables', 'variables.index')  # has a checksum of each variable, so that nobody reads the large files
 _MOST_FILES = 3  # that a message names
 

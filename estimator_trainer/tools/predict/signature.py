@@ -8,8 +8,7 @@ import tensorflow as tf
 from estimator_trainer import error_lines
 from estimator_trainer.data.files import parsing
 from estimator_trainer.errors import UsageError, nearest
-
-DEFAULTS = ('predict', 'serving_default')
+from estimator_trainer.tools.predict import predict_plan
 
 
 class Model:
@@ -17,7 +16,7 @@ class Model:
 
     Args:
         export: its folder.
-        signature: '': the first of DEFAULTS that there is.
+        signature: '': the first of predict_plan.DEFAULTS that there is.
         outputs: those that `predict` gives, in this order; (): all, in alphabetical order.
 
     Attributes:
@@ -36,7 +35,7 @@ class Model:
         except (OSError, ValueError, RuntimeError, KeyError, tf.errors.OpError) as error:
             raise UsageError(f'{export}: cannot be loaded as a SavedModel: {first_line(error)}') from error
         self._loaded = loaded  # holds the variables and tables
-        self.name = signature or next((name for name in DEFAULTS if name in loaded.signatures), '')
+        self.name = signature or next((name for name in predict_plan.DEFAULTS if name in loaded.signatures), '')
         if self.name not in loaded.signatures:
             wanted = f'--signature={signature}: there is no such signature' if signature else 'which signature?'
             raise UsageError(f'{wanted} {export} has {", ".join(sorted(loaded.signatures)) or "none"}.')

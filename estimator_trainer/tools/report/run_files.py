@@ -194,6 +194,6 @@ def read_variables(prefix: str) -> CheckpointVariables:
     weights = []
     for variable in (role.variable for role in found if role.role == roles.WEIGHT):
         its = slots[variable.name]
-        names = tuple(f'{role.by}/{role.slot}'.strip('/') for role in its)
+        names = tuple(dict.fromkeys(role.slot or 'ExponentialMovingAverage' for role in its))
         weights.append(Weight(variable, names, sum(role.variable.bytes for role in its)))
     return CheckpointVariables(os.path.basename(prefix), tuple(weights), sum(variable.bytes for variable in every))

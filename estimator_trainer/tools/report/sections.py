@@ -94,7 +94,9 @@ def data(run: RunFiles) -> list[tuple[str, str]]:
     """Data set or files, and the position in them."""
     flags, files = run.flags, run.config.get('files') if isinstance(run.config.get('files'), dict) else {}
     rows = [(f'--{name}', in_words(flags[name])) for name in ('train_files', 'eval_files') if flags.get(name)]
-    if not flags.get('train_files') and run.config.get('dataset'):
+    if run.config.get('own_data'):
+        rows = [('data', "the job's own")]
+    elif not flags.get('train_files') and run.config.get('dataset'):
         rows.append(('data set', in_words(run.config['dataset'])))
     rows += [(name, in_words(files[key])) for key, name in _FILES.items() if key in files]
     step, batch, examples = run.last_step, run.config.get('global_batch_size'), files.get('examples')

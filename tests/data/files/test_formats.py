@@ -31,9 +31,9 @@ def test_the_label_is_among_the_features():
     ):
         FileSpec({'label': 1, 'a': 2}, label='lable')
     of_any_file = FileSpec(None, label='late')
-    of_any_file.check_label(['late'])
+    of_any_file.check_names(['late'])
     with pytest.raises(UsageError, match=r"label='late' is none of the features, which are b\."):
-        of_any_file.check_label(['b'])
+        of_any_file.check_names(['b'])
 
 
 def test_an_ending_belongs_to_one_format():

@@ -229,6 +229,7 @@ def test_a_spec_that_all_examples_contradict(tmp_path, ending):
         ('m', tf.io.FixedLenFeature([], tf.int64), r"has no feature 'm'; its first example has id \(int64\), "),
         ('id', tf.io.FixedLenFeature([], tf.string), r"has the feature 'id' as int64, and the FileSpec as string\. "),
         ('id', tf.io.VarLenFeature(tf.float32), r"has the feature 'id' as int64, and the FileSpec as float32\. "),
+        ('id', tf.io.FixedLenFeature([2, 3], tf.int64), r"has .* 'id' with 1 value\(s\), .* \[2, 3\], which has 6"),
     ):
         with pytest.raises(UsageError, match=f'{path} {why}'):
             open_source(str(path), FileSpec({name: feature}))

@@ -75,6 +75,10 @@ def test_resume_says_what_to_write_only_where_tensorflow_would_not_find_it(tmp_p
         ([('predict', '')], 'predict --export=where` with'),
         ([('other', '')], 'predict --export=where --signature=other` with'),
         ([('predict', 'ids'), ('other', '')], 'predict --export=where --signature=other` with'),
+        (
+            [('predict', 'ids'), ('other', ''), ('serving_default', '')],
+            '--export=where --signature=serving_default` with',
+        ),
         ([('predict', 'ids')], '`predict` does not: files need a fixed shape for each example, which the input ids'),
     ],
 )
