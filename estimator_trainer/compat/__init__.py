@@ -140,6 +140,7 @@ def versions() -> dict:
         'tf-keras': installed(*KERAS_DISTRIBUTIONS),
         'numpy': installed('numpy'),
         'tensorflow-datasets': installed('tensorflow-datasets'),
+        'estimator-trainer': installed('estimator-trainer'),
     }
     return {'python': platform.python_version(), **{name: version for name, version in packages.items() if version}}
 

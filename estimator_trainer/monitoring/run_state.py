@@ -68,7 +68,15 @@ def of_cluster(model_dir: str, status: Mapping) -> RunState:
 def _state(run: RunFolder, model_dir: str, training: Mapping, since: float) -> RunState:
     line_time = run.newest_metrics.get('time')
     line = run.newest_metrics if isinstance(line_time, float | int) and line_time >= since else {}
-    return RunState(model_dir, time.time(), run.config, training, line, run.newest_evaluation, run.named_time)
+    return RunState(
+        model_dir=model_dir,
+        now=time.time(),
+        config=run.config,
+        training=training,
+        line=line,
+        evaluation=run.newest_evaluation,
+        checkpoint_at=run.named_time,
+    )
 
 
 def _resident(pid: int) -> int | None:

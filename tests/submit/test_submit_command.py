@@ -10,6 +10,7 @@ import pytest
 from estimator_trainer.submit import submit_command
 
 EXAMPLE = launch.REPOSITORY / 'deploy' / 'mnist_two_workers.yaml'
+PAGES = ('engines/README', 'architecture', 'security', 'monitoring', 'report', 'compat')
 needs_yaml = pytest.mark.usefixtures('_yaml')
 
 
@@ -113,7 +114,7 @@ def test_without_pyyaml(monkeypatch, capsys):
     'argv, said',
     [
         ([], 'engine'),
-        (['slrum', 'render', 'x'], 'slrum is none of slurm, kubernetes, ray (did you mean slurm?)'),
+        (['slrum', 'render', 'x'], f'slrum is none of {", ".join(submit_command.ENGINES)} (did you mean slurm?)'),
         (['slurm', 'draw', 'x'], 'draw is none of render, submit'),
         (['slurm', 'render'], 'JOB.yaml'),
     ],
@@ -133,3 +134,9 @@ def test_no_tensorflow(module):
     )
     done = launch.run([sys.executable, '-c', script], timeout=300)
     assert (done.code, done.output.strip()) == (0, '[]')
+
+
+@pytest.mark.parametrize('page', ['README.md', *(f'docs/{name}.md' for name in PAGES)])
+def test_every_engine_is_on_the_pages_that_list_them(page):
+    text = (launch.REPOSITORY / page).read_text().lower()
+    assert [engine for engine in submit_command.ENGINES if engine not in text] == []

@@ -108,7 +108,7 @@ class Reason(enum.Enum):
     RESTART = 'restart'
     NEVER = 'restarts are off'
     PERMANENT = 'the same command would fail the same way'
-    REPEATED = 'the same exception again, with no new checkpoint'
+    REPEATED = 'an exception again, at the same step or with no new checkpoint'
     SPENT = 'the restarts are spent'
 
 

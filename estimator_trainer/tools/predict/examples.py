@@ -19,7 +19,7 @@ from estimator_trainer.tools.predict.signature import Model
 
 _FIELDS = {tf.string: 'bytes_list', tf.float32: 'float_list', tf.int64: 'int64_list'}  # all that a tf.Example knows
 _KEY_KINDS = {'bytes_list': tf.string, 'int64_list': tf.int64}
-_HELD = {  # the types that the files of a format can be read as
+HELD = {  # the types that the files of a format can be read as
     'tfrecord': (*_FIELDS,),
     'array_record': (*_FIELDS,),
     'csv': (*_FIELDS, tf.float64, tf.int32),
@@ -129,7 +129,7 @@ class Examples:
         if not isinstance(feature, tf.io.FixedLenFeature):
             return feature
         dtype = feature.dtype
-        if dtype not in _HELD[self._plan.file_format]:
+        if dtype not in HELD[self._plan.file_format]:
             if not (dtype.is_integer or dtype.is_bool or dtype.is_floating):
                 raise UsageError(
                     f'the model takes {name} as {dtype.name}, which no file holds; choose another --signature.'

@@ -128,7 +128,7 @@ def test_a_good_end_needs_no_words():
     [
         (Reason.NEVER, '--max_restarts=0'),
         (Reason.PERMANENT, 'the same command would fail the same way: '),
-        (Reason.REPEATED, 'the same exception again'),
+        (Reason.REPEATED, 'an exception again'),
         (Reason.SPENT, '--max_restarts=3 were made within 3600 s'),
     ],
 )

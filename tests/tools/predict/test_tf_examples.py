@@ -9,9 +9,11 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.data.files import listing
+from estimator_trainer.data.files.spec import KNOWN_FORMATS
 from estimator_trainer.errors import BadExample, UsageError
-from estimator_trainer.tools.predict import parts, signature
+from estimator_trainer.tools.predict import examples, parts, signature
 from estimator_trainer.tools.predict.examples import Examples
+from tests.data.files import written
 from tests.tools.predict import models
 from tests.tools.predict.test_predict_plan import PLAN
 
@@ -290,3 +292,7 @@ def test_signatures_that_cannot_be(tmp_path):
     (tmp_path / 'model' / 'saved_model.pb').write_bytes(b'something')
     with pytest.raises(UsageError, match='cannot be loaded as a SavedModel'):
         signature.Model(folder)
+
+
+def test_every_format_of_files_has_its_types_and_is_written_for_the_tests():
+    assert set(examples.HELD) == set(KNOWN_FORMATS) == {name.partition('.')[0] for name in written.FORMATS}

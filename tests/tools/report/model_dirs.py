@@ -131,7 +131,7 @@ def cluster(folder, code=0):
         'checkpoint_before': 50,
         'checkpoint_step': 100,
         'steps_lost': 0,
-        'decision': None if code == 0 else 'the same exception again, with no new checkpoint',
+        'decision': None if code == 0 else 'an exception again, at the same step or with no new checkpoint',
         'delay_secs': None,
         'cause': None if code == 0 else {'task': 'worker:0', 'code': 1, 'text': '…', 'message': 'ValueError: no'},
         'tasks': [

@@ -95,7 +95,7 @@ def test_a_run_that_failed(tmp_path):
     assert (said.kind, said.code) == ('failed', 1)
     assert said.text.endswith('. worker:0 says: ValueError: no')
     last = timeline.timeline(run).events[-2:]
-    assert 'No restart: the same exception again' in last[0].text and last[1].bad
+    assert 'No restart: an exception again' in last[0].text and last[1].bad
     ends = [row[8] for row in attempts.table(run.starts)]
     assert ends == ['worker:1 ended with SIGKILL', 'worker:0, exit code 1: ValueError: no']
 
