@@ -50,6 +50,16 @@ def test_lines(root, capsys, tmp_path):
     assert lines == ['mine says it', 'WARNING: x: mine warns', 'WARNING: x: site-packages warns']
 
 
+def test_a_deprecation_is_shown_once_and_any_other_warning_each_time(root, capsys):
+    root.handlers[:] = []
+    log_lines.show('')
+    for _ in range(3):
+        logging.getLogger('a.library').warning('`%s` is deprecated.', 'a name of this test')
+        logging.getLogger('a.library').warning('waits')
+    err = capsys.readouterr().err
+    assert (err.count('a name of this test'), err.count('waits')) == (1, 3)
+
+
 @pytest.mark.parametrize('folder, is_shown', [('site-packages', False), ('mine', True), ('', True)])
 def test_what_autograph_has_made_of_a_function_is_of_its_file(folder, is_shown, root, capsys, tmp_path):
     """AutoGraph compiles a function anew in a temporary file, with the globals of the function."""

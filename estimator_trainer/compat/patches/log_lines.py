@@ -33,6 +33,7 @@ _PACKAGES = ('site-packages', 'dist-packages')
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), '')
 _PYTHONS = tuple(os.path.join(sysconfig.get_path(name), '') for name in ('stdlib', 'platstdlib'))
 _of_job = ''  # the package of --job
+_shown_once: set[str] = set()
 
 
 def show(job_name: str) -> None:
@@ -64,10 +65,17 @@ def are_shown(record: logging.LogRecord) -> bool:
     `tf.get_logger().info` gives it the caller of the caller.
     """
     if record.levelno >= logging.WARNING:
-        return True
+        return 'is deprecated' not in str(record.msg) or _is_new(record.getMessage())
     path, function = _caller()
     file = os.path.basename(path)
     return file in _FILES_OF_HOOKS or (file, function) in _HOOKS or is_of_job(path)
+
+
+def _is_new(text: str) -> bool:
+    """Whether a deprecation, of which each graph that is made warns anew, has not been shown yet."""
+    is_new = text not in _shown_once
+    _shown_once.add(text)
+    return is_new
 
 
 def is_of_job(path: str) -> bool:
