@@ -9,11 +9,12 @@ import enum
 import os
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from estimator_trainer.secure.refusals import Refusal
 
+_KNOWN_SECS = 2  # for a connection to a socket address that has worked
 KEEP_ALIVE_SECS, LOST_SECS = 10, 30  # of a connection whose other machine answers nothing
 # The alerts of a server that does not accept a certificate.
 _UNKNOWN_CERTIFICATE = ('UNKNOWN_CA', 'CERTIFICATE', 'DECRYPT_ERROR', 'ACCESS_DENIED')
@@ -48,6 +49,49 @@ class Identity(NamedTuple):
 
     task: str
     attempt: str
+
+
+class Routes:
+    """Connects to 'host:port'. A socket address that has worked is tried first: a connection then needs no name server,
+    and who is there proves by TLS who it is."""
+
+    def __init__(self) -> None:
+        self._worked: dict[str, tuple[int, Any]] = {}  # address -> (family, sockaddr)
+
+    @contextlib.contextmanager
+    def to(self, address: str, secs: float) -> Iterator[socket.socket]:
+        """A connection, within `secs`. Its socket address is kept if the body does not raise. Raises Refused."""
+        try:
+            raw = self._known(address) or self._named(address, secs)
+            tune(raw)
+            worked = raw.family, raw.getpeername()
+        except (OSError, UnicodeError) as error:  # UnicodeError: no name looks like this
+            raise Refused(refusal_of(error), str(error)) from None
+        try:
+            yield raw
+        except Refused:
+            self._worked.pop(address, None)
+            raise
+        self._worked[address] = worked
+
+    def _known(self, address: str) -> socket.socket | None:
+        worked = self._worked.get(address)
+        if worked is None:
+            return None
+        family, sockaddr = worked
+        raw = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            raw.settimeout(_KNOWN_SECS)
+            raw.connect(sockaddr)
+        except OSError:
+            raw.close()
+            self._worked.pop(address, None)
+            return None
+        return raw
+
+    def _named(self, address: str, secs: float) -> socket.socket:
+        host, _, port = address.rpartition(':')
+        return socket.create_connection((host.strip('[]'), int(port)), secs)
 
 
 def server_context(credentials: Credentials) -> ssl.SSLContext:

@@ -82,7 +82,7 @@ class Companion:
     def __init__(self, settings: Settings, membership: Membership, inside: Inside, notices: door.Notices):
         self._settings, self._membership, self._inside, self._notices = settings, membership, inside, notices
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        self._lock, self._carried = threading.Lock(), 0
+        self._lock, self._carried, self._routes = threading.Lock(), 0, channel.Routes()
 
     # Connections of other tasks.
 
@@ -157,13 +157,8 @@ class Companion:
         return connection
 
     def _connect(self, name: str) -> ssl.SSLSocket:
-        host, _, port = self._settings.addresses[name].rpartition(':')
-        try:
-            raw = socket.create_connection((host.strip('[]'), int(port)), CONNECT_SECS)
-            channel.tune(raw)
-        except (OSError, UnicodeError) as error:  # UnicodeError: no name looks like this
-            raise Refused(channel.refusal_of(error), str(error)) from None
-        return channel.call(raw, self._membership.client, name, self._membership.check, CONNECT_SECS)
+        with self._routes.to(self._settings.addresses[name], CONNECT_SECS) as raw:
+            return channel.call(raw, self._membership.client, name, self._membership.check, CONNECT_SECS)
 
     def learn_attempt(self) -> None:
         """Asks the chief for its attempt until that stays: other tasks may call this one first."""
