@@ -84,18 +84,10 @@ def _of_folder(model_dir: str, of_cluster: bool) -> Result:
 def best(lines: Sequence[Mapping], metric: str, mode: str) -> Mapping:
     """The first line with the best value of a metric; {} where none has it. An untrained model is never the best, nor
     is one whose loss is not finite."""
-    known = [
-        line
-        for line in lines
-        if _is_number(line.get(metric)) and line.get('step') != 0 and line.get('loss', 0.0) is not None
-    ]
+    known = [line for line in lines if line.get('step') != 0 and metrics_log.may_be_best(line, metric)]
     if not known:
         return {}
     return (max if mode == 'max' else min)(known, key=lambda line: line[metric])
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _metrics(line: Mapping) -> dict[str, float]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.jobs import metric_names
-from estimator_trainer.run_dir import file_names, protocol
+from estimator_trainer.run_dir import file_names, metrics_log, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class EarlyStopping:
         best, best_step, since = None, None, 0
         for step in sorted(by_step):
             value = by_step[step][self.metric]
-            is_finite = value is not None and by_step[step].get('loss', 0.0) is not None
-            if is_finite and (best is None or self._improves(value, best)):
+            may_be_best = metrics_log.may_be_best(by_step[step], self.metric)
+            if may_be_best and (best is None or self._improves(value, best)):
                 best, best_step, since = value, step, 0
                 continue
             since += 1

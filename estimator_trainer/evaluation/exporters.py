@@ -158,7 +158,7 @@ class BestExporter(tf.estimator.Exporter):
             )
         value = float(eval_result[self.metric])
         best = best_so_far(export_path) or self._of_an_earlier_program(export_path)
-        if 'loss' in metrics_log.not_finite(eval_result) or not self._better(value, best):
+        if not metrics_log.may_be_best(eval_result, self.metric) or not self._better(value, best):
             if best and best['saved_model']:
                 _remove_others(export_path, best['saved_model'], best)
             return None
@@ -192,8 +192,6 @@ class BestExporter(tf.estimator.Exporter):
         return self._earlier or None
 
     def _better(self, value: float, best: Mapping[str, Any] | None) -> bool:
-        if not math.isfinite(value):  # infinity would stay the best for ever
-            return False
         if best is None or best['metric'] != self.metric or best['mode'] != self._mode:
             return True
         if not math.isfinite(best['value']):  # as earlier versions wrote it

@@ -92,9 +92,8 @@ def _checkpoint_of(variable: 'tf.Variable') -> str | None:
     import tensorflow as tf
 
     seen: set[tf.Operation] = set()
-    initializer = (
-        variable.initializer
-    )  # of several replicas: a group of theirs, or what a checkpoint has put in its place
+    # That of a variable of several replicas is a group of theirs, or what a checkpoint has put in its place.
+    initializer = variable.initializer
     waiting = [] if initializer is None else [getattr(initializer, 'op', initializer)]
     while waiting:
         operation = waiting.pop()

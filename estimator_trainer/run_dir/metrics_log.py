@@ -177,6 +177,12 @@ def not_finite(metrics: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def may_be_best(evaluation: Mapping[str, Any], metric: str) -> bool:
+    """Whether an evaluation may be the best one by a metric: the metric is a finite number, and so is its loss."""
+    values = (evaluation.get(metric), evaluation.get('loss', 0.0))
+    return all(not isinstance(value, (str, bytes)) and type(plain(value)) is float for value in values)
+
+
 def warning(step: int, metrics: Mapping[str, Any]) -> str:
     """What to say of an evaluation with a metric that is not finite; '' of others."""
     bad = not_finite(metrics)

@@ -40,7 +40,7 @@ usage: python -m estimator_trainer doctor [PROGRAM_OR_FOLDER ...] [--verbose]
 
 Says what is installed, what is supplied and mended and why, and what cannot work here. Of a program it says how to
 run it (whether it needs `compat run --tf1`), what it lacks, and whether Estimators work here; --verbose adds the
-rest. Ends with 0 if Estimators work here, and with 1 if not.
+rest. Ends with 0 if Estimators work here and the program lacks no package, and with 1 if not.
 """
 
 
@@ -64,7 +64,8 @@ def main(argv) -> int:
         return exit_codes.USAGE
     for line in of_programs:
         print(line)
-    return examine() if verbose or not programs else _in_short()
+    code = examine() if verbose or not programs else _in_short()
+    return 1 if any(line.startswith('problem: ') for line in of_programs) else code
 
 
 def _in_short() -> int:

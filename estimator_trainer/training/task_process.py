@@ -58,8 +58,8 @@ def run(plan: planning.Plan, began: float) -> int:
             from estimator_trainer.compat import lacks
             from estimator_trainer.training import failures
 
-            lacking = lacks.refusal(error)
-            refused = UsageError(lacking) if lacking else what_failed.in_traced_code(error, UsageError)
+            sentence = lacks.refusal(error) or what_failed.refusal(error)
+            refused = UsageError(sentence) if sentence else what_failed.in_traced_code(error, UsageError)
             if refused:
                 _refused(watchdog, refused)
                 raise refused from None

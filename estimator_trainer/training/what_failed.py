@@ -26,7 +26,7 @@ _NOT_OF_A_JOB = tuple(
 )
 # Texts of TensorFlow that say what an operation could not do, and what they mean for the job. Each was seen on
 # TensorFlow 2.15 and 2.21.
-_MEANINGS = (
+_OF_ANOTHER_MODEL = (
     (
         re.compile(r'Key (\S+) not found in checkpoint'),
         'the variable {0} is not in the checkpoint that is restored: the model has changed since the checkpoint was '
@@ -38,6 +38,9 @@ _MEANINGS = (
         'a variable has the shape {0} in the model, and {1} in the checkpoint that is restored: the model has changed '
         'since the checkpoint was saved. Use another --model_dir, or give the model its old sizes',
     ),
+)
+_MEANINGS = (
+    *_OF_ANOTHER_MODEL,
     (
         re.compile(r'Loss must be scalar, given: Tensor\(.*?shape=(\(.*?\)), '),
         'the loss of the model_fn has the shape {0}, and a loss is one number: give tf.reduce_mean(loss)',
@@ -143,6 +146,12 @@ def meaning_of(text: str) -> str:
         if match:
             return meaning.format(*match.groups())
     return gpus.meaning_of(text)
+
+
+def refusal(error: BaseException) -> str:
+    """A sentence for the user who has changed the model of a run that goes on; '' for other errors."""
+    text = text_of(error)
+    return meaning_of(text) if any(pattern.search(text) for pattern, _ in _OF_ANOTHER_MODEL) else ''
 
 
 def not_compiled(text: str) -> str:

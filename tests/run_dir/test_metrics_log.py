@@ -3,6 +3,7 @@
 import json
 import time
 
+import numpy
 import pytest
 
 from estimator_trainer.run_dir import metrics_log
@@ -73,6 +74,24 @@ def test_no_file(path):
 def test_shown():
     metrics = {'loss': 0.12346, 'accuracy': 1, 'nan': float('nan'), 'list': [1], 'text': 'x'}
     assert metrics_log.in_words(metrics) == 'accuracy 1.0000, loss 0.1235, nan is not finite'
+
+
+@pytest.mark.parametrize(
+    'evaluation, may_be',
+    [
+        ({'mae': 0.5}, True),
+        ({'mae': numpy.float32(0.5), 'loss': 2}, True),
+        ({'mae': 0.5, 'loss': None}, False),
+        ({'mae': 0.5, 'loss': float('nan')}, False),
+        ({'mae': float('inf'), 'loss': 1.0}, False),
+        ({'mae': None, 'loss': 1.0}, False),
+        ({'mae': '0.5'}, False),
+        ({'mae': [0.5]}, False),
+        ({'loss': 1.0}, False),
+    ],
+)
+def test_which_evaluation_may_be_the_best(evaluation, may_be):
+    assert metrics_log.may_be_best(evaluation, 'mae') is may_be
 
 
 def test_a_resumed_run_starts_a_new_line(path):

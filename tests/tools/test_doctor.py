@@ -125,6 +125,13 @@ def test_the_answer_on_a_program_comes_first(said):
     assert 'mended: this and that' not in lines
 
 
+@pytest.mark.parametrize('is_there, code', [(True, 0), (False, 1)])
+def test_a_package_that_the_program_lacks(said, monkeypatch, is_there, code):
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: is_there or None)
+    ends, lines = said('import tensorflow as tf\nslim = tf.contrib.slim\nslim.conv2d\n')
+    assert ends == code and any(line.startswith('problem: train.py:') for line in lines) == (not is_there)
+
+
 def test_verbose_adds_the_rest(said):
     lines = said(OLD, '--verbose')[1]
     assert lines[0].startswith('program: train.py') and 'mended: this and that' in lines

@@ -50,6 +50,12 @@ def test_what_a_text_means(text, meaning):
     assert meaning in what_failed.described(ValueError(text))
 
 
+def test_a_model_that_has_changed_is_refused():
+    refused = [text for text, _ in TEXTS if what_failed.refusal(ValueError(text))]
+    assert refused == [TEXTS[0][0], TEXTS[1][0]]
+    assert what_failed.refusal(ValueError(TEXTS[0][0])).startswith('the variable dense/kernel_1 is not in')
+
+
 @pytest.mark.parametrize(
     'text',
     [
