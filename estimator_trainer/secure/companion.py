@@ -214,16 +214,15 @@ class _Lines:
             _log.warning('secure: %s', self._queue.get())
 
 
-class _TaskEnded(Exception):
-    """The kernel has said so."""
-
-
-def _tell_of_parents_end() -> None:
+def _end_with_parent(task: socket.socket) -> None:
+    """Lets nothing more be received from `task` once the parent process has ended. A process that the task has forked
+    may hold the other end of the socket."""
     parent = os.getppid()
 
     def ended(signum: int, frame: object) -> None:
         if os.getppid() != parent:  # else somebody has signalled all processes of the task
-            raise _TaskEnded
+            with contextlib.suppress(OSError):  # it is closed, or not connected any more
+                task.shutdown(socket.SHUT_RD)
 
     signal.signal(_PARENT_ENDED, ended)
     parent_process.signal_at_parents_end(_PARENT_ENDED)
@@ -233,16 +232,16 @@ def main() -> None:
     """The companion, from its first message to the end of its task."""
     for signum in _IGNORED:
         signal.signal(signum, signal.SIG_IGN)
-    with contextlib.suppress(_TaskEnded):
-        _tell_of_parents_end()
-        _serve()
+    task = socket.socket(fileno=os.dup(0))
+    _end_with_parent(task)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the task has ended and hears no answer
+        _serve(task)
 
 
-def _serve() -> None:
+def _serve(task: socket.socket) -> None:
     log.set_up()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    task = socket.socket(fileno=os.dup(0))
     text, descriptors, _, _ = socket.recv_fds(task, MESSAGE_BYTES, 1)
     if not text:  # the task has ended
         return
@@ -265,9 +264,8 @@ def _serve() -> None:
         start('attempt', companion.learn_attempt)
     start('inside', companion.listen_inside)
     task.send(b'{}')
-    with contextlib.suppress(_TaskEnded):
-        while task.recv(1):
-            pass
+    while task.recv(1):
+        pass
     if listener:
         listener.shutdown(socket.SHUT_RDWR)  # from now on nobody listens on the port
     companion.drain()

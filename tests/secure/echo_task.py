@@ -1,5 +1,6 @@
 """A task without TensorFlow: it goes into a network of its own, serves whoever connects there by sending everything
-back, and does what its stdin says, a line of JSON for each order: {"call": NAME, "text": …}, {"alive": 1}, {"deaf": 1}.
+back, and does what its stdin says, a line of JSON for each order: {"call": NAME, "text": …}, {"alive": 1}, {"deaf": 1},
+{"fork": 1}: a child that holds what the task has open, but not its stderr.
 
     python echo_task.py NAME TF_CONFIG KEY_FILE ATTEMPT USER PARENT
 """
@@ -10,6 +11,7 @@ import os
 import socket
 import sys
 import threading
+import time
 
 import tf_config
 from estimator_trainer.secure import entering, refusals
@@ -91,6 +93,13 @@ for line in sys.stdin:
         listener.shutdown(socket.SHUT_RDWR)  # a thread waits in accept()
         listener.close()
         say(deaf=True)
+    elif 'fork' in order:
+        child = os.fork()
+        if not child:
+            os.close(2)
+            time.sleep(600)
+            os._exit(0)
+        say(forked=child)
     else:
         break
 os._exit(0)

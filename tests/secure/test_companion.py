@@ -50,7 +50,8 @@ class EchoTask:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRON
         )
         self.errors = []
-        threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True).start()
+        self.reader = threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True)
+        self.reader.start()
         self.lines, self._said = [], queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -220,6 +221,24 @@ def test_the_task_and_its_companion_end_together(started, key_file):
         time.sleep(0.05)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(place(other), 60)
+
+
+def test_a_child_of_a_killed_task_does_not_keep_its_companion_which_says_nothing(started, key_file):
+    one = started('worker:0', key_file, 'a')
+    companions = one.children()
+    child = one.order('forked', fork=1)
+    try:
+        one.process.kill()
+        deadline = time.monotonic() + SECS
+        while any(pathlib.Path(f'/proc/{pid}').exists() for pid in companions):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(place(one), 60)
+        one.reader.join(SECS)
+        assert one.errors == []
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_no_process_shows_the_key(started, key_file):
