@@ -37,19 +37,20 @@ class FileSpec:
     """The features of an example, by name.
 
     Attributes:
-        features: a tf.io.FixedLenFeature, VarLenFeature or RaggedFeature for each name, also for the label and the
-            key. `tf.feature_column.make_parse_example_spec` makes such a dict. A FixedLenFeature with a default_value
-            may be missing in an example. In CSV and Parquet the names are those of columns, and other columns are not
-            read. None means, for Parquet, all columns of the first file's schema.
+        features: a tf.io.FixedLenFeature, VarLenFeature or RaggedFeature for each name, also for the label.
+            `tf.feature_column.make_parse_example_spec` makes such a dict. A FixedLenFeature with a default_value may be
+            missing in an example. In CSV and Parquet the names are those of columns, and other columns are not read.
+            None means, for Parquet, all columns of the first file's schema.
         label: the feature that becomes the label of a batch; '' for batches without labels.
-        key: a feature that names an example. The model does not get it; `predict` copies it into its output.
+        key: a feature or another column that names an example. The model does not get it; `predict` copies it into its
+            output.
         columns: the names of the columns of CSV files without a header line, in their order; () if the first line of
             each file names them.
         delimiter: the character between two columns of CSV; '' means a tab in files that are named .tsv, and a comma in
             others.
 
     Raises:
-        UsageError: label or key is no text, or none of `features`.
+        UsageError: label or key is no text, the label is none of `features`, or the key is like one of them, but none.
     """
 
     features: Mapping[str, Feature] | None
@@ -70,11 +71,14 @@ class FileSpec:
             self.check_names(self.features)
 
     def check_names(self, features: Iterable[str]) -> None:
-        """Raises UsageError if label or key is none of these features."""
+        """Raises UsageError if the label is none of these features, or the key seems to be a misspelt one of them.
+
+        Where `features` names those that are read, a key may be another column of the files.
+        """
         names = sorted(map(str, features))
-        for name in ('label', 'key'):
+        for name, needed in (('label', True), ('key', self.features is None)):
             value = getattr(self, name)
-            if value and value not in names:
+            if value and value not in names and (needed or nearest(value, names)):
                 raise UsageError(
                     f'FileSpec.{name}={value!r} is none of the features{nearest(value, names)}, which are '
                     f'{", ".join(names) or "none"}.'

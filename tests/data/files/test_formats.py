@@ -36,6 +36,14 @@ def test_the_label_is_among_the_features():
         of_any_file.check_names(['b'])
 
 
+def test_the_key_may_be_a_column_that_is_not_read():
+    FileSpec({'late': 1, 'distance': 2}, label='late', key='flight_id')
+    with pytest.raises(UsageError, match=r"key='flihgt_id' is none of the features \(did you mean flight_id\?\)"):
+        FileSpec({'flight_id': 1}, key='flihgt_id')
+    with pytest.raises(UsageError, match=r"key='id' is none of the features, which are late\."):
+        FileSpec(None, key='id').check_names(['late'])
+
+
 def test_an_ending_belongs_to_one_format():
     endings = [ending for known in KNOWN_FORMATS.values() for ending in known.endings]
     assert len(set(endings)) == len(endings)
