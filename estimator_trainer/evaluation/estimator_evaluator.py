@@ -15,7 +15,7 @@ from estimator_trainer.evaluation.exact_evaluation import EvaluationInputFn
 from estimator_trainer.jobs.job_types import Estimator, Tensors
 
 if TYPE_CHECKING:
-    from estimator_trainer.evaluation.exporters import ServingInputFn
+    from estimator_trainer.evaluation.serving_inputs import ServingInputFn
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
@@ -71,9 +71,9 @@ class EstimatorEvaluator:
         graph = self._graph()
         if graph is None:
             hooks = [_Batches(self._progress)]
-            return self._estimator.evaluate(self._input_fn, self._steps, hooks, checkpoint)
+            return self._progress.believed(self._estimator.evaluate(self._input_fn, self._steps, hooks, checkpoint))
         try:
-            return graph.evaluate(checkpoint, self._progress.batch)
+            return self._progress.believed(graph.evaluate(checkpoint, self._progress.batch))
         except BaseException:
             self._kept = None  # the next evaluation trusts nothing that this one has left
             raise
@@ -87,10 +87,14 @@ class EstimatorEvaluator:
         self, folder: str, serving_input_fn: 'ServingInputFn', checkpoint_path: str | None = None, **options: Any
     ) -> bytes:
         """`Estimator.export_saved_model`, with the signature `serving_default`."""
-        with estimators.export_outputs_completed(with_default_signature):
-            return self._estimator.export_saved_model(
-                folder, serving_input_fn, checkpoint_path=checkpoint_path, **options
-            )
+        try:
+            with estimators.export_outputs_completed(with_default_signature):
+                return self._estimator.export_saved_model(
+                    folder, serving_input_fn, checkpoint_path=checkpoint_path, **options
+                )
+        except (AttributeError, LookupError, TypeError, ValueError):
+            _log.error('export: the serving_input_fn has failed, or the model_fn on the features that it gives')
+            raise
 
     def _graph(self) -> 'KeptGraph | None':
         """The kept graph, or None where each evaluation needs its own."""

@@ -18,7 +18,8 @@ from estimator_trainer.evaluation import early_stopping, evaluation_journal
 from estimator_trainer.run_dir import checkpoints, file_names, metrics_log, ownership
 
 if TYPE_CHECKING:
-    from estimator_trainer.evaluation.exporters import Exports, ServingInputFn
+    from estimator_trainer.evaluation.exporters import Exports
+    from estimator_trainer.evaluation.serving_inputs import ServingInputFn
 
 _log = logging.getLogger('estimator_trainer')
 

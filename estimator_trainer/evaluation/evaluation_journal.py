@@ -24,6 +24,10 @@ _log = logging.getLogger('estimator_trainer')
 _FIRST_SECS, _LONGEST_SECS = 10, 60  # before the first line of progress, and between two lines
 _WITHOUT_END_SECS = 60
 _FAR_MORE = 20  # times the training examples: few evaluations read so many
+NO_EXAMPLES = (
+    "the input_fn gives no batch when mode is 'eval', so there is nothing to evaluate. Look at the files that it "
+    'reads, at what it filters, and at drop_remainder'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +152,19 @@ class EvaluationProgress:
             of_all = '' if self._steps is None else f' of {self._steps:,}'
             batches = 'batch' if self._batches == 1 and not of_all else 'batches'
             _log.info('evaluates: %s%s %s after %s', f'{self._batches:,}', of_all, batches, duration(took))
+
+    @property
+    def is_empty(self) -> bool:
+        """No batch has been evaluated since `begins`."""
+        return not self._batches
+
+    def believed(self, results: dict[str, Any]) -> dict[str, Any]:
+        """The results of the evaluation. Where there was no batch, no metric of them is a number: the zeros that
+        metrics begin with would be the best loss."""
+        if not self.is_empty:
+            return results
+        _log.warning('WARNING: evaluation: %s', NO_EXAMPLES)
+        return {name: value if name == 'global_step' else math.nan for name, value in results.items()}
 
     def _has_read_far_more(self) -> bool:
         return self._batches * self._batch_size > _FAR_MORE * (self._train_examples or math.inf)

@@ -1,6 +1,7 @@
 """An evaluation that counts each example once, whatever the batch size and the replicas."""
 
 import inspect
+import logging
 import os
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -10,13 +11,15 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import estimators, evaluation_mends, seeds
 from estimator_trainer.data import batch
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import first_weights, made_estimators
+from estimator_trainer.jobs import first_weights, input_fns, made_estimators
 from estimator_trainer.jobs.input_fns import InputFnOfAll
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec, Mode, Params, RunConfig, Tensors
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints
 from estimator_trainer.run_dir.run_folder import RunFolder
+
+_log = logging.getLogger('estimator_trainer')
 
 
 class EvaluationInputFn(Protocol):
@@ -97,7 +100,16 @@ def with_exact_loss(model_fn: Callable[..., EstimatorSpec], restored: str | None
             raise ValueError('The model_fn takes no labels, but the input_fn gives some.')
         seed = config.tf_random_seed or 0  # a make_estimator may have taken it away
         with seeds.begun_anew(seed), first_weights.of_seed(seed):
-            spec = model_fn(features, **{name: value for name, value in given.items() if takes_all or name in takes})
+            try:
+                spec = model_fn(features, **{name: each for name, each in given.items() if takes_all or name in takes})
+            except Exception:
+                tf.autograph.experimental.do_not_convert(_say_what_it_got)(features, mode)
+                raise
+        if not hasattr(spec, 'scaffold'):
+            raise UsageError(
+                f'the model_fn returns {input_fns.described(spec)} when mode is {mode!r}, and a '
+                'tf.estimator.EstimatorSpec is needed.'
+            )
         tf.autograph.experimental.do_not_convert(_refuse)(spec.scaffold, mode, config.model_dir, restored)
         if mode == tf.estimator.ModeKeys.TRAIN and config.is_chief and not RunFolder(config.model_dir).has_checkpoint:
             tf.autograph.experimental.do_not_convert(first_weights.warn_of_undecided)()
@@ -111,6 +123,17 @@ def with_exact_loss(model_fn: Callable[..., EstimatorSpec], restored: str | None
         )
 
     return wrapped
+
+
+def _say_what_it_got(features: Tensors, mode: Mode) -> None:
+    """A line on a model_fn that has failed, if its input_fn has given no tensor: that is why, as a rule."""
+    if not any(tf.is_tensor(leaf) for leaf in tf.nest.flatten(features) if leaf is not None):
+        _log.error(
+            'the model_fn has failed on features without a tensor (%s) when mode is %r: let the input_fn return a '
+            'tf.data.Dataset of (features, labels)',
+            input_fns.described(features),
+            mode,
+        )
 
 
 def _refuse(

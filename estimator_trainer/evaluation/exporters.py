@@ -11,27 +11,23 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
+from estimator_trainer.evaluation import serving_inputs
 from estimator_trainer.evaluation.evaluation import Evaluator
-from estimator_trainer.jobs import input_fns, job_data
+from estimator_trainer.evaluation.serving_inputs import ServingInputFn
 from estimator_trainer.jobs.job import Job
-from estimator_trainer.jobs.job_types import Estimator, ServingInputReceiver
-from estimator_trainer.jobs.run_params import RunParams
+from estimator_trainer.jobs.job_types import Estimator
 from estimator_trainer.run_dir import events, locks, metrics_log, protocol, removal
-
-if TYPE_CHECKING:
-    from estimator_trainer.data.files.dataset import FileDataset
 
 _log = logging.getLogger('estimator_trainer')
 _BEST_JSON = 'best.json'
 _FINAL = 'final'  # the exporter of the end of training
 _OWN = re.compile(r'temp-own-[0-9a-f]{8}')  # a folder of one export: names with temp- are sent to no store
 _LOCK = '.lock'
-ServingInputFn: TypeAlias = Callable[[], ServingInputReceiver]
 Exporter: TypeAlias = Any  # tf.estimator.Exporter
 
 
@@ -203,61 +199,14 @@ def make(kinds: Collection[str], job: Job, serving_input_fn: ServingInputFn | No
     """The exporters that `--export` asks for; none for a job that says nothing of serving."""
     if serving_input_fn is None:
         return []
+    if kinds:
+        serving_inputs.check(serving_input_fn)
     made: list[Exporter] = []
     if 'best' in kinds:
         made.append(BestExporter(serving_input_fn, job.best_metric, job.best_mode))
     if 'final' in kinds:
         made.append(tf.estimator.FinalExporter(_FINAL, serving_input_fn))
     return made
-
-
-def serving_input_fn_of(job: Job, params: RunParams, dataset: 'job_data.Dataset | None') -> ServingInputFn | None:
-    """() -> ServingInputReceiver: the job's own, or that of the data set; None for a job that says nothing of serving.
-
-    Args:
-        params: jobs.run_params.RunParams.
-        dataset: of jobs.job_data; None for a job with an input_fn of its own.
-    """
-    if job.serving_input_fn is not None:
-        serving_input_fn = input_fns.serving(job.serving_input_fn)
-        return lambda: serving_input_fn(params.as_dict())
-    if dataset is None:
-        return None
-    if dataset.image_shape is None:
-        return parsed_examples(cast('FileDataset', dataset).serving_features)
-    return raw_images(dataset.image_shape)
-
-
-def parsed_examples(features: Mapping[str, Any]) -> ServingInputFn:
-    """A serving_input_fn that takes serialized tf.Examples. They hold float32, int64 and strings only: of a feature of
-    another type, what they hold is converted."""
-    held = {name: feature._replace(dtype=_in_examples(feature.dtype)) for name, feature in features.items()}
-    receive = tf.estimator.export.build_parsing_serving_input_receiver_fn(held)
-    if held == dict(features):
-        return receive
-
-    def serving_input_fn() -> ServingInputReceiver:
-        receiver = receive()
-        converted = {name: tf.cast(tensor, features[name].dtype) for name, tensor in receiver.features.items()}
-        return tf.estimator.export.ServingInputReceiver(converted, receiver.receiver_tensors)
-
-    return serving_input_fn
-
-
-def _in_examples(dtype: tf.DType) -> tf.DType:
-    if dtype == tf.string:
-        return tf.string
-    return tf.float32 if dtype.is_floating else tf.int64
-
-
-def raw_images(image_shape: Iterable[int]) -> ServingInputFn:
-    """A serving_input_fn that takes uint8 [batch, height, width, channels], any batch size."""
-
-    def serving_input_fn() -> ServingInputReceiver:
-        images = tf.compat.v1.placeholder(tf.uint8, [None, *image_shape], name='image')
-        return tf.estimator.export.ServingInputReceiver({'image': images}, {'image': images})
-
-    return serving_input_fn
 
 
 def best_so_far(export_path: str) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ from estimator_trainer.jobs.job_types import KerasMetric, KerasModel, Tensors
 from estimator_trainer.run_dir import checkpoints, summaries
 
 if TYPE_CHECKING:
-    from estimator_trainer.evaluation.exporters import ServingInputFn
+    from estimator_trainer.evaluation.serving_inputs import ServingInputFn
 
 
 class KerasEvaluator:
@@ -86,8 +86,8 @@ class KerasEvaluator:
         self.restore(checkpoint)
         step = checkpoints.step_of(checkpoint)
         self._progress.begins(checkpoint)
-        results = self._evaluate_weights()
-        self._scalars.write(step, {name: value for name, value in results.items() if value.ndim == 0})
+        results = self._progress.believed(self._evaluate_weights())
+        self._scalars.write(step, {name: value for name, value in results.items() if np.ndim(value) == 0})
         return {**results, 'global_step': step}
 
     def _evaluate_weights(self) -> dict[str, Any]:

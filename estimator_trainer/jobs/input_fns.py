@@ -151,7 +151,7 @@ def data_sets_only(input_fn: InputFnOfAll, needed_by: Callable[[Mode], str]) -> 
         given = input_fn(mode, params, input_context, config)
         if needed_by(mode) and not isinstance(given, tf.data.Dataset) and not callable(given):
             raise UsageError(
-                f'the input_fn returns {_described(given)} and no tf.data.Dataset, which {needed_by(mode)} needs: let '
+                f'the input_fn returns {described(given)} and no tf.data.Dataset, which {needed_by(mode)} needs: let '
                 'it return the data set itself, and not the tensors that an iterator gives (get_next).'
             )
         return given
@@ -159,7 +159,8 @@ def data_sets_only(input_fn: InputFnOfAll, needed_by: Callable[[Mode], str]) -> 
     return call
 
 
-def _described(given: Any) -> str:
+def described(given: Any) -> str:
+    """What a function of a job has returned, for a message."""
     return 'nothing' if given is None else f'a {type(given).__name__}'
 
 

@@ -55,6 +55,10 @@ ON = (
     'jobs that need one)'
 )
 
+ISOLATED = (
+    '--secure=required: the cluster is isolated, and nobody outside reaches its ports: there is nothing to secure'
+)
+
 
 def on_several_machines(hosts: Iterable[str]) -> bool:
     """Whether tasks on these hosts may be on several machines. All names and addresses of loopback are one host."""
@@ -68,7 +72,7 @@ def decide(mode: str, facts: Facts) -> Decision:
         UsageError: it is required, and cannot be.
     """
     if not facts.hosts or facts.is_isolated:  # it opens no port, or nobody reaches it
-        return Decision(False)
+        return Decision(False, ISOLATED if facts.hosts and mode == 'required' else '')
     several = on_several_machines(facts.hosts)
     if mode == 'off':
         return Decision(False, f'not secured (--secure=off): {EXPOSED}' if several else '')

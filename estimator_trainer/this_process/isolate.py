@@ -35,8 +35,8 @@ ISOLATED = (
 )
 ALREADY_ALONE = 'isolated: there is no network here but loopback, nobody outside reaches the ports'
 EXPOSED = (
-    "TensorFlow's ports listen on every interface, without authentication: whoever reaches them "
-    'runs code in the job; see docs/security.md'
+    "without --secure=required, TensorFlow's ports listen on every interface, without authentication: whoever reaches "
+    'them runs code in the job; see docs/security.md'
 )
 
 _PLACEHOLDERS = frozenset(  # of tunnels

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from estimator_trainer.errors import DatasetError
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import checkpoint_errors, training_file
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 _SIGNALS, _REASONS = (signal.SIGINT, signal.SIGTERM), (training_file.EARLY_STOPPING, training_file.MAX_SECS)
 _ASK_SECS = 0.5  # between two looks for a reason, which reads a file
+_NO_EXAMPLES = (
+    "the input_fn gives no batch when mode is 'train', so there is nothing to train on. Look at the files that it "
+    'reads, at what it filters, and at drop_remainder'
+)
 WISHES = len(_SIGNALS) + len(_REASONS) + 1  # of a task; the last one is to save
 
 
@@ -204,12 +209,17 @@ class Loop:
 
         A call that did not come to its end has taken some steps all the same. Each of them has moved the global step
         by 1: else the call would have ended with it.
+
+        Raises:
+            DatasetError: the training data of a run that begins have no batch.
         """
         self.batches += 0 if self._plan.asynchronous else step - self.step
         self.step = step
         if self.why is None and self._watchdog.stopped_by is None:
             stands = why == training_file.END_OF_DATA and self.batches > 0 and self.step == self._first
             self.why = training_file.STEP_STANDS if stands else why
+            if self.why == training_file.END_OF_DATA and not (step or self.batches or self._plan.asynchronous):
+                raise DatasetError(_NO_EXAMPLES)
 
     def finish(self) -> None:
         """Training is over and saved."""

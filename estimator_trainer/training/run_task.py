@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.data import preparing
-from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters, wrong_answers
+from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters, serving_inputs, wrong_answers
 from estimator_trainer.evaluation.evaluation import Evaluation
 from estimator_trainer.jobs import job_data, loading, micro_batches, run_params
 from estimator_trainer.lifecycle import ending, peers
@@ -122,7 +122,7 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
     watchdog.hear_waits(waited.totals)
     setup = Setup(plan, watchdog, job, params, run_configs, input_fn, loop, waited, dataset)
     trainer = make_trainer(setup)
-    serving_input_fn = exporters.serving_input_fn_of(job, params, dataset)
+    serving_input_fn = serving_inputs.serving_input_fn_of(job, params, dataset)
     exports = exporters.Exports(model_dir, exporters.make(config.export, job, serving_input_fn))
     trains_from = params.start_step if plan.trains else None
     after_last = wrong_answers.writer(dataset, model_dir)

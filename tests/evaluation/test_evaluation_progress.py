@@ -1,6 +1,7 @@
 """evaluation_journal.EvaluationProgress with a clock of its own: what is told of an evaluation, and when."""
 
 import logging
+import math
 
 import pytest
 
@@ -57,3 +58,15 @@ def test_a_slow_start_says_nothing_of_the_end(caplog, batches):
 @pytest.mark.parametrize('about', [{'ends': True}, {'steps': 10**6}])
 def test_data_that_end(caplog, about):
     assert not [text for text in told(caplog, 3000, 1, train_examples=10, **about) if text.startswith('WARNING')]
+
+
+def test_no_metric_is_a_number_where_there_was_no_batch(caplog):
+    results = {'loss': 0.0, 'accuracy': 0.0, 'global_step': 5}
+    progress = EvaluationProgress()
+    progress.begins('model.ckpt-5')
+    assert progress.is_empty
+    believed = progress.believed(results)
+    assert math.isnan(believed['loss']) and math.isnan(believed['accuracy']) and believed['global_step'] == 5
+    assert "no batch when mode is 'eval'" in caplog.text
+    progress.batch()
+    assert progress.believed(results) is results

@@ -35,6 +35,23 @@ def test_other_savers_are_not(tmp_path, saver):
     assert spec_with(saver, tmp_path).loss is not None
 
 
+@pytest.mark.parametrize('returns, called', [(None, 'nothing'), ({'loss': 1.0}, 'a dict')])
+def test_a_model_fn_that_returns_no_spec_is_refused(tmp_path, returns, called):
+    model_fn = exact_evaluation.with_exact_loss(lambda features, labels, mode: returns)
+    with pytest.raises(UsageError, match=f"the model_fn returns {called} when mode is 'train'"):
+        model_fn(tf.constant(1.0), None, TRAIN, {}, tf.estimator.RunConfig(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    'features, said', [(None, 'nothing'), ({'x': [1.0]}, 'a dict'), ({'x': tf.constant([1.0])}, '')]
+)
+def test_a_model_fn_that_fails_without_a_tensor(tmp_path, caplog, features, said):
+    model_fn = exact_evaluation.with_exact_loss(lambda features, labels, mode: features['y'])
+    with pytest.raises((TypeError, KeyError)):
+        model_fn(features, None, TRAIN, {}, tf.estimator.RunConfig(str(tmp_path)))
+    assert (f'features without a tensor ({said})' in caplog.text) == bool(said)
+
+
 def trained(width, model_dir):
     """Trains a model of this width for a step."""
 

@@ -278,3 +278,16 @@ def test_the_names_of_the_metrics_are_known_before_there_is_a_checkpoint(tmp_pat
     assert evaluator.metric_names() == {'accuracy', 'auc', 'noise', 'loss'}
     assert random.random() == expected
     assert job.model_fns == 1
+
+
+@pytest.mark.parametrize('same_data', [True, False])
+def test_an_evaluation_without_examples_has_no_metrics(tmp_path, caplog, same_data):
+    """The zeros of TensorFlow's metrics would be the best loss."""
+    job = Job()
+    checkpoint = trained(job, tmp_path, steps=1)[-1]
+    empty = lambda context=None: job.input_fn({}).take(0)  # noqa: E731
+    evaluator = estimator_evaluator.EstimatorEvaluator(job.estimator(tmp_path), empty, same_data=same_data)
+    metrics = evaluator.evaluate(checkpoint)
+    assert metrics.pop('global_step') == 1
+    assert {'accuracy', 'loss'} <= set(metrics) and all(map(np.isnan, metrics.values()))
+    assert "no batch when mode is 'eval'" in caplog.text

@@ -60,10 +60,11 @@ def test_off_says_what_is_open():
 
 @pytest.mark.parametrize('mode', decision.MODES)
 @pytest.mark.parametrize('text', ['', *PROBLEMS])
-def test_who_opens_no_port_or_is_isolated_needs_nothing_and_is_told_nothing(mode, text):
+def test_who_opens_no_port_or_is_isolated_needs_nothing(mode, text):
     known = facts(text, ()) if text else Facts(())
     assert decide(mode, known) == decision.Decision(False)
-    assert decide(mode, dataclasses.replace(known, hosts=TWO, is_isolated=True)) == decision.Decision(False)
+    said = decision.ISOLATED if mode == 'required' else ''
+    assert decide(mode, dataclasses.replace(known, hosts=TWO, is_isolated=True)) == decision.Decision(False, said)
 
 
 @pytest.mark.parametrize('text', ['', *PROBLEMS])

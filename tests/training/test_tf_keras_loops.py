@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from unittest import mock
 
 import numpy as np
@@ -10,7 +11,7 @@ import tensorflow as tf
 
 from estimator_trainer import jobs
 from estimator_trainer.errors import UsageError
-from estimator_trainer.evaluation import exporters, keras_evaluator
+from estimator_trainer.evaluation import keras_evaluator, serving_inputs
 from estimator_trainer.jobs import optimizers, schedules
 from estimator_trainer.training import custom_loop, keras_calls, keras_fit, reports, what_failed
 from tests import fakes
@@ -180,6 +181,16 @@ def test_the_optimizers_are_those_of_v1(name):
         np.testing.assert_allclose(ours, session.run(other), rtol=2e-6)
 
 
+def test_an_evaluation_without_examples_has_no_metrics(tmp_path, caplog):
+    job = jobs.load('mnist')
+    evaluator = keras_evaluator.KerasEvaluator(job, PARAMS, str(tmp_path), lambda context=None: finite()().take(0))
+    step = tf.Variable(3, dtype=tf.int64)
+    tf.train.Checkpoint(model=evaluator.model, global_step=step).save(f'{tmp_path}/model.ckpt')
+    metrics = evaluator.evaluate(tf.train.latest_checkpoint(str(tmp_path)))
+    assert math.isnan(metrics['loss']) and math.isnan(metrics['accuracy'])
+    assert "no batch when mode is 'eval'" in caplog.text
+
+
 @pytest.mark.parametrize('replicas', [1, 2])
 def test_saved_models_and_checkpoints_with_and_without_a_strategy(tmp_path, replicas, two):
     """Made under two replicas; loaded with and without strategy.scope(): equal to the model in memory."""
@@ -193,7 +204,7 @@ def test_saved_models_and_checkpoints_with_and_without_a_strategy(tmp_path, repl
     logits = evaluator.model(features).numpy()
     correct = np.mean(logits.argmax(axis=1) == labels)
     assert in_memory['accuracy'] == pytest.approx(correct) and in_memory['global_step'] == 0
-    path = evaluator.export_saved_model(str(tmp_path / 'export'), exporters.raw_images((28, 28, 1)), checkpoint)
+    path = evaluator.export_saved_model(str(tmp_path / 'export'), serving_inputs.raw_images((28, 28, 1)), checkpoint)
 
     strategy = two if replicas == 2 else tf.distribute.get_strategy()
     with strategy.scope():

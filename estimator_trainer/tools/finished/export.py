@@ -39,9 +39,9 @@ def main(argv) -> int:
 
 def _export(values, here) -> str:
     with finished_run.taken_up(values, here, only_evaluates=False) as found:
-        from estimator_trainer.evaluation import exporters
+        from estimator_trainer.evaluation import exporters, serving_inputs
 
-        serving_input_fn = exporters.serving_input_fn_of(found.job, found.params, found.dataset)
+        serving_input_fn = serving_inputs.serving_input_fn_of(found.job, found.params, found.dataset)
         if serving_input_fn is None:
             raise UsageError(
                 f'--model_dir={values.model_dir}: its job has no serving_input_fn, which says what a SavedModel takes; '

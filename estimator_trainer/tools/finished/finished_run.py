@@ -44,6 +44,7 @@ class Finished(NamedTuple):
         prefix, step: of the checkpoint.
         job, dataset, params: the job, its data of jobs.job_data or None, and what both are given.
         evaluator: evaluation.evaluation.Evaluator.
+        progress: of its evaluation.
     """
 
     prefix: str
@@ -52,6 +53,7 @@ class Finished(NamedTuple):
     dataset: Any
     params: RunParams
     evaluator: Any
+    progress: Any
 
 
 def command(argv, name: str, usage: str, config: type, work: Callable[[Any, local_copies.LocalCopies], Any]) -> int:
@@ -156,7 +158,7 @@ def _check_checkpoint(prefix, trainer, here) -> None:
 def _finished(prefix, step, job, config, trainer, folder) -> Finished:
     import tensorflow as tf
 
-    from estimator_trainer.evaluation import estimator_evaluator, exact_evaluation, keras_evaluator
+    from estimator_trainer.evaluation import estimator_evaluator, evaluation_journal, exact_evaluation, keras_evaluator
 
     if trainer.deterministic:
         tf.keras.utils.set_random_seed(trainer.seed)
@@ -169,12 +171,15 @@ def _finished(prefix, step, job, config, trainer, folder) -> Finished:
     input_fn = input_fns.data_sets_only(input_fns.by_name(job.input_fn or dataset.input_fn), lambda mode: needed_by)
     batches = exact_evaluation.input_fn(input_fn, params, run_config)
     evaluator: Any
+    progress = evaluation_journal.EvaluationProgress(steps=trainer.eval_steps)
     if trainer.loop == 'estimator':
         estimator = exact_evaluation.estimator_of(job, params, run_config, prefix)
-        evaluator = estimator_evaluator.EstimatorEvaluator(estimator, batches, trainer.eval_steps)
+        evaluator = estimator_evaluator.EstimatorEvaluator(estimator, batches, trainer.eval_steps, progress=progress)
     else:
-        evaluator = keras_evaluator.KerasEvaluator(job, params.as_dict(), folder, batches, trainer.eval_steps)
-    return Finished(prefix, step, job, dataset, params, evaluator)
+        evaluator = keras_evaluator.KerasEvaluator(
+            job, params.as_dict(), folder, batches, trainer.eval_steps, progress=progress
+        )
+    return Finished(prefix, step, job, dataset, params, evaluator, progress)
 
 
 @contextlib.contextmanager

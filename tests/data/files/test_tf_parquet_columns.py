@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, batches, open_source
 from estimator_trainer.errors import BadExample, DatasetError, DatasetRefused, DatasetUnavailable, UsageError
-from estimator_trainer.evaluation import exporters
+from estimator_trainer.evaluation import serving_inputs
 
 BIG = 2**53 + 1
 fixed, var = tf.io.FixedLenFeature, tf.io.VarLenFeature
@@ -217,7 +217,7 @@ def test_string_views_are_text(tmp_path):
 def test_what_an_export_parses_has_the_types_that_were_trained_with():
     features = {'v': fixed([], tf.float64), 'b': fixed([], tf.bool), 'w': var(tf.int32), 's': fixed([], tf.string, '?')}
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        receiver = exporters.parsed_examples(features)()
+        receiver = serving_inputs.parsed_examples(features)()
         example = tf.train.Example()
         example.features.feature['v'].float_list.value.append(1.5)
         example.features.feature['b'].int64_list.value.append(1)

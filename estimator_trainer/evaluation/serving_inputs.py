@@ -1,0 +1,95 @@
+"""What an exported model takes: the serving_input_fn of a job, or that of its data."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import tensorflow as tf
+
+from estimator_trainer.compat.patches import seeds
+from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import input_fns, job_data
+from estimator_trainer.jobs.job import Job
+from estimator_trainer.jobs.job_types import ServingInputReceiver
+from estimator_trainer.jobs.run_params import RunParams
+
+if TYPE_CHECKING:
+    from estimator_trainer.data.files.dataset import FileDataset
+
+_log = logging.getLogger('estimator_trainer')
+ServingInputFn: TypeAlias = Callable[[], ServingInputReceiver]
+
+
+def serving_input_fn_of(job: Job, params: RunParams, dataset: 'job_data.Dataset | None') -> ServingInputFn | None:
+    """() -> ServingInputReceiver: the job's own, or that of the data set; None for a job that says nothing of serving.
+
+    Args:
+        params: jobs.run_params.RunParams.
+        dataset: of jobs.job_data; None for a job with an input_fn of its own.
+    """
+    if job.serving_input_fn is not None:
+        called = input_fns.serving(job.serving_input_fn)
+
+        def of_job() -> ServingInputReceiver:
+            receiver = called(params.as_dict())
+            if not (hasattr(receiver, 'features') and hasattr(receiver, 'receiver_tensors')):
+                raise UsageError(
+                    f'the serving_input_fn returns {input_fns.described(receiver)}, and a '
+                    'tf.estimator.export.ServingInputReceiver is needed.'
+                )
+            return receiver
+
+        return of_job
+    if dataset is None:
+        return None
+    if dataset.image_shape is None:
+        return parsed_examples(cast('FileDataset', dataset).serving_features)
+    return raw_images(dataset.image_shape)
+
+
+def check(serving_input_fn: ServingInputFn) -> None:
+    """Refuses one that returns something else, before training costs hours. It is called in a graph that is thrown
+    away. If it fails, a line says so, and the export will: what it reads may not be there yet.
+
+    Raises:
+        UsageError: what it returns is no receiver.
+    """
+    with seeds.kept(), tf.Graph().as_default():
+        try:
+            serving_input_fn()
+        except UsageError:
+            raise
+        except Exception as error:
+            _log.warning('WARNING: the serving_input_fn has failed, so there would be no export: %s', error)
+
+
+def parsed_examples(features: Mapping[str, Any]) -> ServingInputFn:
+    """A serving_input_fn that takes serialized tf.Examples. They hold float32, int64 and strings only: of a feature of
+    another type, what they hold is converted."""
+    held = {name: feature._replace(dtype=_in_examples(feature.dtype)) for name, feature in features.items()}
+    receive = tf.estimator.export.build_parsing_serving_input_receiver_fn(held)
+    if held == dict(features):
+        return receive
+
+    def serving_input_fn() -> ServingInputReceiver:
+        receiver = receive()
+        converted = {name: tf.cast(tensor, features[name].dtype) for name, tensor in receiver.features.items()}
+        return tf.estimator.export.ServingInputReceiver(converted, receiver.receiver_tensors)
+
+    return serving_input_fn
+
+
+def _in_examples(dtype: tf.DType) -> tf.DType:
+    if dtype == tf.string:
+        return tf.string
+    return tf.float32 if dtype.is_floating else tf.int64
+
+
+def raw_images(image_shape: Iterable[int]) -> ServingInputFn:
+    """A serving_input_fn that takes uint8 [batch, height, width, channels], any batch size."""
+
+    def serving_input_fn() -> ServingInputReceiver:
+        images = tf.compat.v1.placeholder(tf.uint8, [None, *image_shape], name='image')
+        return tf.estimator.export.ServingInputReceiver({'image': images}, {'image': images})
+
+    return serving_input_fn
