@@ -26,7 +26,7 @@ _WITHOUT_END_SECS = 60
 _FAR_MORE = 20  # times the training examples: few evaluations read so many
 NO_EXAMPLES = (
     "the input_fn gives no batch when mode is 'eval', so there is nothing to evaluate. Look at the files that it "
-    'reads, at what it filters, and at drop_remainder'
+    'reads, at what it filters, and at drop_remainder.'
 )
 
 

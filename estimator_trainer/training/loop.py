@@ -39,7 +39,7 @@ _SIGNALS, _REASONS = (signal.SIGINT, signal.SIGTERM), (training_file.EARLY_STOPP
 _ASK_SECS = 0.5  # between two looks for a reason, which reads a file
 _NO_EXAMPLES = (
     "the input_fn gives no batch when mode is 'train', so there is nothing to train on. Look at the files that it "
-    'reads, at what it filters, and at drop_remainder'
+    'reads, at what it filters, and at drop_remainder.'
 )
 WISHES = len(_SIGNALS) + len(_REASONS) + 1  # of a task; the last one is to save
 
