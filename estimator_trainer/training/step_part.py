@@ -26,8 +26,8 @@ _OF_VARIABLES = re.compile(
 _MANY_MULTIPLICATIONS = re.compile('Conv|Pool|Einsum|FFT|Svd|Qr|Eig|Cholesky|Matri|RNN|GRU|LSTM|LRN')
 _MOST_NUMBERS, _MOST_MULTIPLICATIONS = 2**18, 2**22  # of a short step
 _CURE = (
-    'tf.compat.v1.enable_resource_variables() and tf.compat.v1.enable_control_flow_v2(), called behind the imports of '
-    'the module, make others'
+    'to get those of TensorFlow 2, call tf.compat.v1.enable_resource_variables() and '
+    'tf.compat.v1.enable_control_flow_v2() in the module of the job, after its imports'
 )
 _PLACE = b'loc:@'  # of an operation that has to be where another one is
 
