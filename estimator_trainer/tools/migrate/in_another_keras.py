@@ -103,7 +103,7 @@ def _mend_layer(tree, layer) -> None:
             sys.exit(f'{has} {name}={config[name]!r}, which Keras {keras.__version__} does not take; {cure}')
         del config[name]
     for name, value in config.items():
-        if value == 'hard_sigmoid':
+        if value == 'hard_sigmoid' and name.endswith('activation'):
             sys.exit(
                 f'{has} {name}={value!r}, which is relu6(x + 3) / 6 in Keras 3 and was clip(x / 5 + 0.5, 0, 1); train '
                 "the model with another function, such as 'sigmoid'"

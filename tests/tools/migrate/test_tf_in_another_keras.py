@@ -88,9 +88,9 @@ def test_a_layer_without_what_keras_3_refuses_is_the_same(tmp_path, make):
         (lambda: LAYERS.LSTM(3, time_major=True, name='read'), SEQUENCE, "'read', LSTM, has time_major=True"),
         (lambda: LAYERS.Conv2DTranspose(4, 2, groups=2), IMAGE, "'conv2d_transpose', Conv2DTranspose, has groups=2"),
         (
-            lambda: LAYERS.Dense(3, 'hard_sigmoid', name='gate'),
+            lambda: LAYERS.LSTM(3, recurrent_activation='hard_sigmoid', name='hard_sigmoid'),
             SEQUENCE,
-            "'gate', Dense, has activation='hard_sigmoid'",
+            "'hard_sigmoid', LSTM, has recurrent_activation='hard_sigmoid'",
         ),
     ],
 )
