@@ -14,10 +14,11 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from estimator_trainer import own_code
 from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.jobs import job_file, param_values, suggestions, top_imports
 from estimator_trainer.jobs.job import Job, JobError
@@ -27,6 +28,7 @@ BUILT_IN = {
     'fashion_mnist': 'estimator_trainer.jobs.fashion_mnist:job',
     'wide_and_deep': 'estimator_trainer.jobs.wide_and_deep:job',
 }
+_OF_MODEL_FN = {'features', 'labels', 'mode'}
 
 
 class JobNotFound(JobError):
@@ -64,6 +66,8 @@ def load(name: str) -> Job:
         ) from error
     except SyntaxError as error:
         raise JobError(f'--job={name}: {error.filename}, line {error.lineno}: {error.msg}.') from error
+    except JobError as error:
+        raise _with_place(name, error) from error
     except (AttributeError, ImportError) as error:
         _refuse_old_names(name, error)
         raise
@@ -74,14 +78,38 @@ def load(name: str) -> Job:
         )
     job = getattr(module, attribute)
     if callable(job) and not isinstance(job, Job):
+        _refuse_arguments(name, attribute, job)
         try:
-            inspect.signature(job).bind()
-        except TypeError as error:
-            raise JobError(f'--job={name}: {attribute} must take no arguments ({error}).') from error
-        job = job()
+            job = job()
+        except JobError as error:
+            raise _with_place(name, error) from error
     if not isinstance(job, Job):
         raise JobError(f'--job={name}: {attribute} is a {type(job).__name__}, not an estimator_trainer.jobs.Job.')
     return job
+
+
+def _refuse_arguments(name: str, attribute: str, function: Callable[..., Any]) -> None:
+    """Raises JobError if a function cannot be called without arguments."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind()
+    except TypeError as error:
+        problem = (
+            f'--job={name}: names a function that takes {", ".join(signature.parameters)}; --job takes a Job, or a '
+            'function without arguments that returns one'
+        )
+        if _OF_MODEL_FN <= set(signature.parameters):
+            problem += (
+                f'. A model_fn goes into a Job: write job = Job(model_fn={attribute}, …) and give the name of that'
+            )
+        raise JobError(f'{problem}.') from error
+
+
+def _with_place(name: str, error: JobError) -> JobError:
+    """An error of a Job in its module, with the line of it."""
+    place = own_code.innermost(own_code.raised_at(error))
+    where = f'{os.path.basename(place[0])}, line {place[1]}: ' if place else ''
+    return JobError(f'--job={name}: {where}{error}')
 
 
 def _refuse_old_names(name: str, error: Exception) -> None:

@@ -5,25 +5,13 @@ And whose failure an error of TensorFlow is: the job's own, or another task's. P
 
 import os
 import re
-import site
-import sysconfig
-import traceback
 
+from estimator_trainer import own_code
 from estimator_trainer.compat import cures
 from estimator_trainer.error_lines import TRACED, cause_in_traced_code, short, telling_line
 from estimator_trainer.this_process import gpus
 
 _FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
-_GENERATED = '__autograph_generated_file'
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_NOT_OF_A_JOB = tuple(
-    os.path.join(folder, '')
-    for folder in {
-        *site.getsitepackages(),
-        *map(sysconfig.get_path, ('stdlib', 'purelib', 'platlib', 'scripts')),
-        _OURS,
-    }
-)
 # Texts of TensorFlow that say what an operation could not do, and what they mean for the job. Each was seen on
 # TensorFlow 2.15 and 2.21.
 _OF_ANOTHER_MODEL = (
@@ -197,18 +185,7 @@ def text_of(error: BaseException) -> str:
 def _place(error: BaseException, text: str) -> tuple[str, int]:
     """The innermost line of the job's own code: in the text, else in the traceback. ('', 0): there is none."""
     named = [(file, int(line)) for file, line in _FRAME.findall(text)]
-    raised = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
-    for frames in (named, raised):
-        for file, line in reversed(frames):
-            if _is_of_the_job(file):
-                return file, line
-    return '', 0
-
-
-def _is_of_the_job(file: str) -> bool:
-    if file.startswith('<') or _GENERATED in file:
-        return False
-    return not os.path.abspath(file).startswith(_NOT_OF_A_JOB)
+    return own_code.innermost(named) or own_code.innermost(own_code.raised_at(error)) or ('', 0)
 
 
 def is_of_a_peer(kind: str, text: str, by_tensorflow: bool, task: str) -> bool:

@@ -61,6 +61,10 @@ class Findings:
     def weights(self) -> list[Variable]:
         return [each.variable for each in self.roles if each.role == roles.WEIGHT]
 
+    @property
+    def moving_averages(self) -> int:
+        return sum(each.role == roles.MOVING for each in self.roles)
+
 
 def inspect(place: Place, verify: str) -> Findings:
     """Reads everything in a place, and says what it is.

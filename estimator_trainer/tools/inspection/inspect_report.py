@@ -87,6 +87,8 @@ def _parts(findings: Findings) -> str:
     if not said and findings.weights:
         numbers = sum(math.prod(each.shape) for each in findings.weights)
         said.append(f'{_count(len(findings.weights), "weight")} of {_count(numbers, "number")}')
+    if findings.moving_averages:
+        said.append(f'{_count(findings.moving_averages, "moving average")} of batch normalization')
     if kind.classes:
         said.append(f'{kind.classes} classes')
     elif kind.family == kinds.CANNED and kind.width:
@@ -118,7 +120,7 @@ def _variable_rows(findings: Findings, everything: bool) -> Iterable[tuple[str, 
             slots.setdefault(each.weight, []).append(each.slot or 'ExponentialMovingAverage')
     for each in findings.roles:
         variable, size = each.variable, _mb(each.variable.bytes)
-        if everything or each.role == roles.WEIGHT:
+        if everything or each.role in (roles.WEIGHT, roles.MOVING):
             names = ', '.join(dict.fromkeys(slots.get(variable.name, ()))) or '-'
             yield variable.name, each.role, variable.dtype, variable.shown_shape, size, f'{variable.slices}', names
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from estimator_trainer.tools.inspection.variables import ATTRIBUTE, Variable
 
 WEIGHT, SLOT, SHADOW, SETTING, STEP, SCALE, OTHER = 'weight', 'slot', 'shadow', 'setting', 'step', 'loss scale', 'other'
+MOVING = 'moving average'  # of batch normalization
 STEP_KEYS = ('global_step', 'estimator_global_step', 'step')
 V1, BERT, KERAS, OBJECTS = 'tf.compat.v1.train', 'BERT', 'Keras', 'a tree of objects'
 _SLOT_MARK = '/.OPTIMIZER_SLOT/'
@@ -31,6 +32,7 @@ _KERAS_SLOT = re.compile(
 _OF_HOOK = re.compile(  # of the hooks that stop early, of SyncReplicasOptimizer, and of TPUEstimator
     r'^(?:(?:.*/)?signal_early_stopping(?:_\d+)?/STOP|(?:.*/)?sync_rep_local_step|tpu_estimator/iterations_loop_var)$'
 )
+_MOVING = re.compile(r'(?:^|/)moving_(?:mean|variance)(?:_\d+)?$')  # as all layers of batch normalization name it
 _SHADOW = 'ExponentialMovingAverage'
 _COUNTERS = ('iter', 'iteration', 'iterations')
 _BY_SLOTS = {  # style of the slots, and their names -> the optimizer, where nothing else tells it
@@ -92,7 +94,17 @@ def roles(variables: Sequence[Variable]) -> list[Role]:
     """The role of each variable, in the same order."""
     by_name = {variable.name: variable for variable in variables}
     by_key = {variable.key: variable.name for variable in variables if variable.key}
-    return [_of_object(each, by_name, by_key) if each.key else _of_name(each, by_name) for each in variables]
+    found = [_of_object(each, by_name, by_key) if each.key else _of_name(each, by_name) for each in variables]
+    trained = {each.weight for each in found if each.role == SLOT}  # whatever the name is
+    return [_as_moving(each) if each.variable.name not in trained else each for each in found]
+
+
+def _as_moving(found: Role) -> Role:
+    """A moving average for a weight that has the name of one."""
+    path = found.variable.key.removesuffix(ATTRIBUTE)
+    if found.role == WEIGHT and any(_MOVING.search(name) for name in (found.variable.name, path)):
+        return found._replace(role=MOVING)
+    return found
 
 
 def _of_object(variable: Variable, by_name: dict, by_key: dict) -> Role:

@@ -1,17 +1,18 @@
 """`python -m estimator_trainer migrate`: argv -> files, a report and an exit code."""
 
+import contextlib
 import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.config import flags, job_flags
 from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import file_names, protocol
+from estimator_trainer.run_dir import file_names, protocol, removal
 from estimator_trainer.storage import needs
 from estimator_trainer.tools import command_line, local_copies
 from estimator_trainer.tools.migrate import loaded_run as runs
@@ -99,28 +100,53 @@ def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) ->
     if not values.program and not (values.from_keras and canned.is_result(model_dir)):
         _refuse_foreign_run(model_dir, shown)
         runs.read_config(model_dir)  # before TensorFlow is imported
+    with _filled(to):
+        from estimator_trainer import compat
+
+        compat.bring_up()
+        from estimator_trainer.errors import DatasetError
+        from estimator_trainer.run_dir import checkpoint_errors, file_errors
+
+        try:
+            return _with_tensorflow(values, model_dir, to, shown)
+        except DatasetError as error:
+            print(f'error: {error}', file=sys.stderr)
+            return error.exit_code
+        except checkpoint_errors.CannotReadCheckpoint as error:
+            print(
+                f'error: {shown(error.filename)} cannot be read ({error.strerror}); {file_errors.cure(error.errno)}',
+                file=sys.stderr,
+            )
+            return file_errors.exit_code(error.errno)
+
+
+@contextlib.contextmanager
+def _filled(to: str) -> Iterator[None]:
+    """Makes the folder. What is new in it goes if the migration is refused, and so do folders made here that are empty.
+
+    Raises:
+        UsageError: it cannot be made.
+    """
+    made, path = [], os.path.abspath(to)
+    while not os.path.lexists(path):
+        made.append(path)
+        path = os.path.dirname(path)
     try:
         os.makedirs(to, exist_ok=True)
     except OSError as error:
         raise UsageError(f'--to={to}: {error.strerror}; name another folder.') from error
-
-    from estimator_trainer import compat
-
-    compat.bring_up()
-    from estimator_trainer.errors import DatasetError
-    from estimator_trainer.run_dir import checkpoint_errors, file_errors
-
+    before = set(os.listdir(to))
     try:
-        return _with_tensorflow(values, model_dir, to, shown)
-    except DatasetError as error:
-        print(f'error: {error}', file=sys.stderr)
-        return error.exit_code
-    except checkpoint_errors.CannotReadCheckpoint as error:
-        print(
-            f'error: {shown(error.filename)} cannot be read ({error.strerror}); {file_errors.cure(error.errno)}',
-            file=sys.stderr,
-        )
-        return file_errors.exit_code(error.errno)
+        yield
+    except (UsageError, jobs.JobError):
+        for path in [os.path.join(to, name) for name in set(os.listdir(to)) - before]:
+            remove = removal.tree if os.path.isdir(path) and not os.path.islink(path) else removal.file
+            remove(path, removal.Written([path]))
+        raise
+    finally:
+        with contextlib.suppress(OSError):  # there is something in it
+            for path in made:
+                removal.empty_folder(path, removal.Written(made))
 
 
 def _refuse_foreign_run(model_dir: str, shown: Callable[[Any], Any]) -> None:

@@ -192,7 +192,7 @@ def read_variables(prefix: str) -> CheckpointVariables:
         if role.weight and role.role in (roles.SLOT, roles.SHADOW):
             slots[role.weight].append(role)
     weights = []
-    for variable in (role.variable for role in found if role.role == roles.WEIGHT):
+    for variable in (role.variable for role in found if role.role in (roles.WEIGHT, roles.MOVING)):
         its = slots[variable.name]
         names = tuple(dict.fromkeys(role.slot or 'ExponentialMovingAverage' for role in its))
         weights.append(Weight(variable, names, sum(role.variable.bytes for role in its)))

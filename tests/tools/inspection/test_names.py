@@ -170,9 +170,21 @@ def test_averages_loss_scales_and_powers_are_no_weights():
     names = ['w:3', 'w/ExponentialMovingAverage:3', 'bn/moving_mean:3', 'bn/moving_mean/biased:3']
     names += ['bn/moving_mean/local_step', 'current_loss_scale', 'good_steps', 'beta1_power', 'train/beta2_power_1']
     assert [each.role for each in facts(names)[0]] == [
-        roles.WEIGHT, roles.SHADOW, roles.WEIGHT, roles.OTHER, roles.OTHER, roles.SCALE, roles.SCALE, roles.SETTING,
+        roles.WEIGHT, roles.SHADOW, roles.MOVING, roles.OTHER, roles.OTHER, roles.SCALE, roles.SCALE, roles.SETTING,
         roles.SETTING,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    'name', ['bn/moving_variance:3', 'moving_mean_1:3', '@model/bn/moving_mean:3', '@bn/moving_variance:3']
+)
+def test_averages_of_batch_normalization(name):
+    assert [each.role for each in facts(['w:3', name])[0]] == [roles.WEIGHT, roles.MOVING]
+
+
+def test_what_is_trained_is_a_weight_whatever_its_name_is():
+    names = ['bn/moving_mean:3', 'bn/moving_mean/Adam:3', 'moving_means:3', 'moving_mean/kernel:3']
+    assert [each.role for each in facts(names)[0]] == [roles.WEIGHT, roles.SLOT, roles.WEIGHT, roles.WEIGHT]
 
 
 def test_variables_that_only_look_like_slots_are_weights():
