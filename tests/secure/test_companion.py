@@ -49,10 +49,9 @@ class EchoTask:
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRON
         )
-        self.errors = []
+        self.errors, self.lines, self._said = [], [], queue.Queue()
         self.reader = threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True)
         self.reader.start()
-        self.lines, self._said = [], queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
     def start(self):
@@ -104,6 +103,13 @@ class EchoTask:
 def _split(name):
     role, _, index = name.partition(':')
     return role, int(index)
+
+
+def wait_for_the_end_of(pids):
+    deadline = time.monotonic() + SECS
+    while any(pathlib.Path(f'/proc/{pid}').exists() for pid in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def _parent_of(path):
@@ -216,9 +222,7 @@ def test_the_task_and_its_companion_end_together(started, key_file):
     children = other.children()
     assert len(children) == 2
     other.process.kill()
-    while any(pathlib.Path(f'/proc/{pid}').exists() for pid in children):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for_the_end_of(children)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(place(other), 60)
 
@@ -229,14 +233,9 @@ def test_a_child_of_a_killed_task_does_not_keep_its_companion_which_says_nothing
     child = one.order('forked', fork=1)
     try:
         one.process.kill()
-        deadline = time.monotonic() + SECS
-        while any(pathlib.Path(f'/proc/{pid}').exists() for pid in companions):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(place(one), 60)
-        one.reader.join(SECS)
+        one.reader.join(SECS)  # until nobody can write to stderr
         assert one.errors == []
+        wait_for_the_end_of(companions)
     finally:
         os.kill(child, signal.SIGKILL)
 
