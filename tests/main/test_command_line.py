@@ -107,7 +107,10 @@ def test_no_flag_is_taken_for_the_name_of_the_program(name, capsys):
 def test_a_field_that_a_job_does_not_have_is_one_sentence(tmp_path):
     (tmp_path / 'wrong.py').write_text(LIGHT.replace('params=', 'input_fm='))
     done = run(tmp_path, '--job=wrong:job', *GIVEN)
-    assert (done.code, done.err) == (64, 'error: Job(input_fm=…): there is no such field (did you mean input_fn?).\n')
+    assert (done.code, done.err) == (
+        64,
+        'error: --job=wrong:job: wrong.py, line 5: Job(input_fm=…): there is no such field (did you mean input_fn?).\n',
+    )
 
 
 def test_a_list_is_a_param(tmp_path):
