@@ -49,6 +49,10 @@ HOOK = 'hook'  # of the job
 LISTENER = 'listener'  # a CheckpointSaverListener of the job
 WHY = (MAX_STEPS, EARLY_STOPPING, MAX_SECS, END_OF_DATA, STEP_STANDS, HOOK, LISTENER)
 
+NO_TRAINING_DATA = (
+    "the input_fn gives no batch when mode is 'train', so there is nothing to train on. Look at the files that it "
+    'reads, at what it filters, and at drop_remainder.'
+)
 CURE_OF_STEP_STANDS = (
     'pass tf.compat.v1.train.get_global_step() as global_step to minimize() or apply_gradients() of the optimizer'
 )

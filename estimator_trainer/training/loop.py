@@ -37,10 +37,6 @@ if TYPE_CHECKING:
 
 _SIGNALS, _REASONS = (signal.SIGINT, signal.SIGTERM), (training_file.EARLY_STOPPING, training_file.MAX_SECS)
 _ASK_SECS = 0.5  # between two looks for a reason, which reads a file
-_NO_EXAMPLES = (
-    "the input_fn gives no batch when mode is 'train', so there is nothing to train on. Look at the files that it "
-    'reads, at what it filters, and at drop_remainder.'
-)
 WISHES = len(_SIGNALS) + len(_REASONS) + 1  # of a task; the last one is to save
 
 
@@ -219,7 +215,7 @@ class Loop:
             stands = why == training_file.END_OF_DATA and self.batches > 0 and self.step == self._first
             self.why = training_file.STEP_STANDS if stands else why
             if self.why == training_file.END_OF_DATA and not (step or self.batches or self._plan.asynchronous):
-                raise DatasetError(_NO_EXAMPLES)
+                raise DatasetError(training_file.NO_TRAINING_DATA)
 
     def finish(self) -> None:
         """Training is over and saved."""

@@ -182,7 +182,9 @@ def say_why_early(why: str, step: int, params: RunParams, batches: int) -> None:
         batches: trained in this process.
     """
     batch, end = params.global_batch_size, params.max_steps
-    if why == training_file.END_OF_DATA:
+    if why == training_file.END_OF_DATA and not step:  # asynchronous tasks; others have failed
+        _log.warning('WARNING: nothing was trained: %s', training_file.NO_TRAINING_DATA)
+    elif why == training_file.END_OF_DATA:
         trained = params.start_step * batch + params.position_shift + batches * batch
         _log.warning(
             'WARNING: the training data ended at step %d of %d, after at most %s examples. The input_fn has to repeat '

@@ -46,6 +46,12 @@ def test_why_training_has_ended_early(said, why, words):
     assert all(word in line for word in words)
 
 
+def test_asynchronous_tasks_that_have_trained_nothing(said):
+    messages.say_why_early('end_of_data', 0, PARAMS, batches=0)
+    (line,) = said()
+    assert line.startswith("WARNING: nothing was trained: the input_fn gives no batch when mode is 'train'")
+
+
 @pytest.mark.parametrize('why', ['max_steps', 'early_stopping', 'max_secs'])
 def test_an_end_that_was_asked_for_needs_no_words(said, why):
     messages.say_why_early(why, 188, PARAMS, batches=10)
