@@ -19,6 +19,10 @@ class DatasetError(Exception):
     exit_code = exit_codes.NO_DATA
 
 
+class NoBatch(DatasetError):
+    """The data are there, and have no batch."""
+
+
 class DatasetUnavailable(DatasetError):
     """The object store of the data does not answer or fails, a file system does so, or the process that prepares the
     data stands still. The same command may work later."""

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from estimator_trainer.compat import lacks
 from estimator_trainer.compat.patches import estimators, evaluation_graph, seeds
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation.evaluation_journal import EvaluationProgress
 from estimator_trainer.evaluation.exact_evaluation import EvaluationInputFn
 from estimator_trainer.jobs.job_types import Estimator, Tensors
@@ -73,7 +74,7 @@ class EstimatorEvaluator:
             hooks = [_Batches(self._progress)]
             return self._progress.believed(self._estimator.evaluate(self._input_fn, self._steps, hooks, checkpoint))
         try:
-            return self._progress.believed(graph.evaluate(checkpoint, self._progress.batch))
+            return graph.evaluate(checkpoint, self._progress)
         except BaseException:
             self._kept = None  # the next evaluation trusts nothing that this one has left
             raise
@@ -92,6 +93,8 @@ class EstimatorEvaluator:
                 return self._estimator.export_saved_model(
                     folder, serving_input_fn, checkpoint_path=checkpoint_path, **options
                 )
+        except UsageError:
+            raise
         except (AttributeError, LookupError, TypeError, ValueError):
             _log.error('export: the serving_input_fn has failed, or the model_fn on the features that it gives')
             raise
@@ -151,11 +154,12 @@ class KeptGraph:
     def metric_names(self) -> set[str]:
         return set(self._values) - {v1.GraphKeys.GLOBAL_STEP}
 
-    def evaluate(self, checkpoint: str, evaluated: Callable[[], object] = lambda: None) -> dict[str, Any]:
-        """Returns and writes what `Estimator.evaluate` does. `evaluated` is called after each batch."""
+    def evaluate(self, checkpoint: str, progress: EvaluationProgress | None = None) -> dict[str, Any]:
+        """Returns and writes what `Estimator.evaluate` does, if there are batches. `progress` is told of each."""
         estimator = self._estimator
         with self._graph.as_default(), scope(evaluation_graph.strategy(estimator)):
-            results = self._run(checkpoint, evaluated)
+            results = self._run(checkpoint, progress.batch if progress else lambda: None)
+            results = progress.believed(results) if progress else results
             evaluation_graph.write(estimator, results, checkpoint)
         return results
 

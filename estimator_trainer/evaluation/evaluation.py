@@ -99,11 +99,12 @@ class Evaluation:
             yield is_ours
 
     def check_metrics(self) -> None:
-        """Looks whether the evaluation will give what the rule and the exports go by.
+        """Looks whether the evaluation will give what the rule and the exports go by, and what the exports take.
 
         Raises:
-            UsageError: it will not; the message names what there is.
+            UsageError: it will not, and the message names what there is; or the serving_input_fn returns no receiver.
         """
+        self._exports.check()
         metrics_by_flag = {f'--stop_metric={self._rule.metric}': self._rule.metric} if self._rule else {}
         if self._exports.metric:
             metrics_by_flag[f"the job's best_metric={self._exports.metric!r}"] = self._exports.metric

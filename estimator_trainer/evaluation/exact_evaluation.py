@@ -1,5 +1,6 @@
 """An evaluation that counts each example once, whatever the batch size and the replicas."""
 
+import contextlib
 import inspect
 import logging
 import os
@@ -102,6 +103,8 @@ def with_exact_loss(model_fn: Callable[..., EstimatorSpec], restored: str | None
         with seeds.begun_anew(seed), first_weights.of_seed(seed):
             try:
                 spec = model_fn(features, **{name: each for name, each in given.items() if takes_all or name in takes})
+            except UsageError:
+                raise
             except Exception:
                 tf.autograph.experimental.do_not_convert(_say_what_it_got)(features, mode)
                 raise
@@ -127,13 +130,15 @@ def with_exact_loss(model_fn: Callable[..., EstimatorSpec], restored: str | None
 
 def _say_what_it_got(features: Tensors, mode: Mode) -> None:
     """A line on a model_fn that has failed, if its input_fn has given no tensor: that is why, as a rule."""
-    if not any(tf.is_tensor(leaf) for leaf in tf.nest.flatten(features) if leaf is not None):
-        _log.error(
-            'the model_fn has failed on features without a tensor (%s) when mode is %r: let the input_fn return a '
-            'tf.data.Dataset of (features, labels)',
-            input_fns.described(features),
-            mode,
-        )
+    with contextlib.suppress(TypeError):  # keys that cannot be sorted
+        leaves = tf.nest.flatten(features)
+        if leaves and not any(tf.is_tensor(leaf) for leaf in leaves):
+            _log.error(
+                'the model_fn has failed on features without a tensor (%s) when mode is %r: let the input_fn return a '
+                'tf.data.Dataset of (features, labels)',
+                input_fns.described(features),
+                mode,
+            )
 
 
 def _refuse(

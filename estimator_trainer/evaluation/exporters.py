@@ -39,13 +39,20 @@ class Exports:
 
     Args:
         exporters: as `make` gives them.
+        serving_input_fn: what they export with, to be checked.
     """
 
-    def __init__(self, model_dir: str, exporters: Iterable[Exporter]):
+    def __init__(self, model_dir: str, exporters: Iterable[Exporter], serving_input_fn: ServingInputFn | None = None):
+        self._serving_input_fn = serving_input_fn
         self._exporters = [(exporter, os.path.join(model_dir, 'export', exporter.name)) for exporter in exporters]
 
     def __bool__(self) -> bool:
         return bool(self._exporters)
+
+    def check(self) -> None:
+        """Looks whether there will be something to export. Raises UsageError."""
+        if self._exporters and self._serving_input_fn:
+            serving_inputs.check(self._serving_input_fn)
 
     @property
     def metric(self) -> str | None:
@@ -154,7 +161,8 @@ class BestExporter(tf.estimator.Exporter):
             )
         value = float(eval_result[self.metric])
         best = best_so_far(export_path) or self._of_an_earlier_program(export_path)
-        if not metrics_log.may_be_best(eval_result, self.metric) or not self._better(value, best):
+        may_be_best = metrics_log.may_be_best({**eval_result, self.metric: value}, self.metric)
+        if not may_be_best or not self._better(value, best):
             if best and best['saved_model']:
                 _remove_others(export_path, best['saved_model'], best)
             return None
@@ -199,8 +207,6 @@ def make(kinds: Collection[str], job: Job, serving_input_fn: ServingInputFn | No
     """The exporters that `--export` asks for; none for a job that says nothing of serving."""
     if serving_input_fn is None:
         return []
-    if kinds:
-        serving_inputs.check(serving_input_fn)
     made: list[Exporter] = []
     if 'best' in kinds:
         made.append(BestExporter(serving_input_fn, job.best_metric, job.best_mode))

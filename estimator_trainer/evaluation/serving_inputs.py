@@ -20,6 +20,10 @@ _log = logging.getLogger('estimator_trainer')
 ServingInputFn: TypeAlias = Callable[[], ServingInputReceiver]
 
 
+class NoReceiver(UsageError):
+    """A serving_input_fn has returned something else."""
+
+
 def serving_input_fn_of(job: Job, params: RunParams, dataset: 'job_data.Dataset | None') -> ServingInputFn | None:
     """() -> ServingInputReceiver: the job's own, or that of the data set; None for a job that says nothing of serving.
 
@@ -33,7 +37,7 @@ def serving_input_fn_of(job: Job, params: RunParams, dataset: 'job_data.Dataset 
         def of_job() -> ServingInputReceiver:
             receiver = called(params.as_dict())
             if not (hasattr(receiver, 'features') and hasattr(receiver, 'receiver_tensors')):
-                raise UsageError(
+                raise NoReceiver(
                     f'the serving_input_fn returns {input_fns.described(receiver)}, and a '
                     'tf.estimator.export.ServingInputReceiver is needed.'
                 )
@@ -49,7 +53,7 @@ def serving_input_fn_of(job: Job, params: RunParams, dataset: 'job_data.Dataset 
 
 def check(serving_input_fn: ServingInputFn) -> None:
     """Refuses one that returns something else, before training costs hours. It is called in a graph that is thrown
-    away. If it fails, a line says so, and the export will: what it reads may not be there yet.
+    away. If it fails there, the export will say so: what it reads may not be there yet.
 
     Raises:
         UsageError: what it returns is no receiver.
@@ -57,10 +61,10 @@ def check(serving_input_fn: ServingInputFn) -> None:
     with seeds.kept(), tf.Graph().as_default():
         try:
             serving_input_fn()
-        except UsageError:
+        except NoReceiver:
             raise
         except Exception as error:
-            _log.warning('WARNING: the serving_input_fn has failed, so there would be no export: %s', error)
+            _log.debug('the serving_input_fn has failed in the check: %r', error)
 
 
 def parsed_examples(features: Mapping[str, Any]) -> ServingInputFn:

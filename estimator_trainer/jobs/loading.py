@@ -94,9 +94,10 @@ def _refuse_arguments(name: str, attribute: str, function: Callable[..., Any]) -
     try:
         signature.bind()
     except TypeError as error:
+        needed = [each.name for each in signature.parameters.values() if each.default is each.empty]
         problem = (
-            f'--job={name}: names a function that takes {", ".join(signature.parameters)}; --job takes a Job, or a '
-            'function without arguments that returns one'
+            f'--job={name}: names something to call that needs {", ".join(needed)}; --job takes a Job, or a function '
+            'without arguments that returns one'
         )
         if _OF_MODEL_FN <= set(signature.parameters):
             problem += (
@@ -109,7 +110,7 @@ def _with_place(name: str, error: JobError) -> JobError:
     """An error of a Job in its module, with the line of it."""
     place = own_code.innermost(own_code.raised_at(error))
     where = f'{os.path.basename(place[0])}, line {place[1]}: ' if place else ''
-    return JobError(f'--job={name}: {where}{error}')
+    return type(error)(f'--job={name}: {where}{error}')
 
 
 def _refuse_old_names(name: str, error: Exception) -> None:

@@ -178,9 +178,11 @@ def not_finite(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def may_be_best(evaluation: Mapping[str, Any], metric: str) -> bool:
-    """Whether an evaluation may be the best one by a metric: the metric is a finite number, and so is its loss."""
-    values = (evaluation.get(metric), evaluation.get('loss', 0.0))
-    return all(not isinstance(value, (str, bytes)) and type(plain(value)) is float for value in values)
+    """Whether an evaluation may be the best one by a metric, which is a finite number; the loss is finite too, if it is
+    a number."""
+    value, loss = evaluation.get(metric), evaluation.get('loss', 0.0)
+    is_number = not isinstance(value, (str, bytes)) and type(plain(value)) is float
+    return is_number and loss is not None and plain(loss) is not None
 
 
 def warning(step: int, metrics: Mapping[str, Any]) -> str:

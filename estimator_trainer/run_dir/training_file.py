@@ -49,13 +49,18 @@ HOOK = 'hook'  # of the job
 LISTENER = 'listener'  # a CheckpointSaverListener of the job
 WHY = (MAX_STEPS, EARLY_STOPPING, MAX_SECS, END_OF_DATA, STEP_STANDS, HOOK, LISTENER)
 
-NO_TRAINING_DATA = (
-    "the input_fn gives no batch when mode is 'train', so there is nothing to train on. Look at the files that it "
-    'reads, at what it filters, and at drop_remainder.'
-)
 CURE_OF_STEP_STANDS = (
     'pass tf.compat.v1.train.get_global_step() as global_step to minimize() or apply_gradients() of the optimizer'
 )
+
+
+def no_training_data(accumulate_steps: int) -> str:
+    """Why a run whose data have ended before its first step has trained nothing."""
+    batches = 'no batch' if accumulate_steps == 1 else f'less than the {accumulate_steps} batches of --accumulate_steps'
+    return (
+        f"the training data have ended before the first step: the input_fn gives {batches} when mode is 'train', here "
+        'or in another task. Look at the files that it reads, at what it filters, and at drop_remainder.'
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -264,8 +264,9 @@ def _serve(task: socket.socket) -> None:
         start('attempt', companion.learn_attempt)
     start('inside', companion.listen_inside)
     task.send(b'{}')
-    while task.recv(1):
-        pass
+    with contextlib.suppress(ConnectionResetError):  # it has ended with something unread
+        while task.recv(1):
+            pass
     if listener:
         listener.shutdown(socket.SHUT_RDWR)  # from now on nobody listens on the port
     companion.drain()

@@ -74,6 +74,7 @@ class EstimatorTrainer:
                 tf.estimator.TrainSpec(self._input_fn, max_steps=max_steps),
                 tf.estimator.EvalSpec(eval_input_fn),
             )
+        setup.loop.check_trained()
 
     def _input_fn(self, input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
         setup, plan = self._setup, self._setup.plan

@@ -24,7 +24,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.compat.patches import python_lock, session_mends
 from estimator_trainer.data.remote import patience
 from estimator_trainer.error_lines import short
-from estimator_trainer.errors import BadExample, DatasetError
+from estimator_trainer.errors import BadExample, DatasetError, NoBatch
 from estimator_trainer.evaluation.continuous_evaluation import TrainingLost, TrainingStopped
 from estimator_trainer.lifecycle.ending import End
 from estimator_trainer.lifecycle.watchdog import Watchdog
@@ -63,6 +63,8 @@ def explain(error: BaseException, plan: Plan, watchdog: Watchdog) -> End:
     text = what_failed.first_line(error)
     if isinstance(error, BadExample):
         return End(exit_codes.DAMAGED, text.rstrip('.') + _BAD_EXAMPLE_CURE * error.may_be_left_out)
+    if isinstance(error, NoBatch):
+        return End(error.exit_code, text)
     if isinstance(error, DatasetError):
         isolated = os.environ.get(protocol.ISOLATED) == '1' and error.exit_code == exit_codes.NO_DATA
         cure = ' This cluster has no network (--isolate=off gives it one).' if isolated else ''

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from estimator_trainer.errors import DatasetError
+from estimator_trainer.errors import NoBatch
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.run_dir import checkpoint_errors, training_file
@@ -205,17 +205,21 @@ class Loop:
 
         A call that did not come to its end has taken some steps all the same. Each of them has moved the global step
         by 1: else the call would have ended with it.
-
-        Raises:
-            DatasetError: the training data of a run that begins have no batch.
         """
         self.batches += 0 if self._plan.asynchronous else step - self.step
         self.step = step
         if self.why is None and self._watchdog.stopped_by is None:
             stands = why == training_file.END_OF_DATA and self.batches > 0 and self.step == self._first
             self.why = training_file.STEP_STANDS if stands else why
-            if self.why == training_file.END_OF_DATA and not (step or self.batches or self._plan.asynchronous):
-                raise DatasetError(training_file.NO_TRAINING_DATA)
+
+    def check_trained(self) -> None:
+        """After a training that no error has ended. Asynchronous tasks are not checked: others may train.
+
+        Raises:
+            NoBatch: the data of a run that begins have ended before its first step.
+        """
+        if self.why == training_file.END_OF_DATA and not (self.step or self.batches or self._plan.asynchronous):
+            raise NoBatch(training_file.no_training_data(self._plan.config.accumulate_steps))
 
     def finish(self) -> None:
         """Training is over and saved."""

@@ -183,7 +183,7 @@ def say_why_early(why: str, step: int, params: RunParams, batches: int) -> None:
     """
     batch, end = params.global_batch_size, params.max_steps
     if why == training_file.END_OF_DATA and not step:  # asynchronous tasks; others have failed
-        _log.warning('WARNING: nothing was trained: %s', training_file.NO_TRAINING_DATA)
+        _log.warning('WARNING: nothing was trained: %s', training_file.no_training_data(1))
     elif why == training_file.END_OF_DATA:
         trained = params.start_step * batch + params.position_shift + batches * batch
         _log.warning(

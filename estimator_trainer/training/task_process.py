@@ -58,7 +58,8 @@ def run(plan: planning.Plan, began: float) -> int:
             from estimator_trainer.compat import lacks
             from estimator_trainer.training import failures
 
-            sentence = lacks.refusal(error) or what_failed.refusal(error)
+            resumes = watchdog.step is None and RunFolder(config.model_dir).has_checkpoint
+            sentence = lacks.refusal(error) or (what_failed.refusal(error) if resumes else '')
             refused = UsageError(sentence) if sentence else what_failed.in_traced_code(error, UsageError)
             if refused:
                 _refused(watchdog, refused)

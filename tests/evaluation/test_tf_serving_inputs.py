@@ -1,6 +1,5 @@
 """evaluation.serving_inputs: what a job's serving_input_fn may return, and when that is looked at."""
 
-import logging
 from types import SimpleNamespace
 
 import pytest
@@ -18,10 +17,13 @@ def job_with(serving_input_fn):
     )
 
 
-def made(serving_input_fn):
-    """The exporters of a job."""
-    job = job_with(serving_input_fn)
-    return exporters.make(['best', 'final'], job, serving_inputs.serving_input_fn_of(job, fakes.params(), None))
+def check(serving_input_fn, kinds=('best', 'final')):
+    """As a run does before it trains. What the function has returned."""
+    returned = []
+    job = job_with(lambda: returned.append(serving_input_fn()) or returned[-1])
+    made = serving_inputs.serving_input_fn_of(job, fakes.params(), None)
+    exporters.Exports('unused', exporters.make(kinds, job, made), made).check()
+    return returned
 
 
 def receiver():
@@ -30,18 +32,23 @@ def receiver():
 
 
 def test_a_receiver():
-    assert [exporter.name for exporter in made(receiver)] == ['best', 'final']
+    (returned,) = check(receiver)
+    assert returned.features['image'].graph is not tf.compat.v1.get_default_graph()  # it was thrown away
     tensors = tf.estimator.export.TensorServingInputReceiver
-    assert made(lambda: SimpleNamespace(**dict.fromkeys(tensors._fields)))
+    assert len(check(lambda: SimpleNamespace(**dict.fromkeys(tensors._fields)))) == 1
+
+
+def test_nothing_is_called_where_nothing_is_exported():
+    assert check(receiver, kinds=()) == []
 
 
 @pytest.mark.parametrize('returned, called', [({'image': 1}, 'a dict'), (None, 'nothing')])
 def test_something_else_is_refused_before_training(returned, called):
     with pytest.raises(UsageError, match=f'the serving_input_fn returns {called}, and a'):
-        made(lambda: returned)
+        check(lambda: returned)
 
 
-def test_one_that_fails_may_have_what_it_reads_later(caplog):
-    with caplog.at_level(logging.WARNING):
-        assert made(lambda: {}['vocabulary'])
-    assert "the serving_input_fn has failed, so there would be no export: 'vocabulary'" in caplog.text
+def test_one_that_fails_may_have_what_it_reads_later():
+    check(lambda: {}['vocabulary'])
+    with pytest.raises(KeyError):
+        serving_inputs.serving_input_fn_of(job_with(lambda: {}['vocabulary']), fakes.params(), None)()

@@ -81,6 +81,7 @@ def test_shown():
     [
         ({'mae': 0.5}, True),
         ({'mae': numpy.float32(0.5), 'loss': 2}, True),
+        ({'mae': 0.5, 'loss': [1.0, 2.0]}, True),
         ({'mae': 0.5, 'loss': None}, False),
         ({'mae': 0.5, 'loss': float('nan')}, False),
         ({'mae': float('inf'), 'loss': 1.0}, False),

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.config.trainer_config import parse
-from estimator_trainer.errors import DatasetError
+from estimator_trainer.errors import NoBatch
 from estimator_trainer.training import estimator as training
 from estimator_trainer.training import loop, reports
 from estimator_trainer.training import plan as planning
@@ -227,8 +227,9 @@ def test_what_ends_training_has_a_word_of_its_own(tmp_path, steps_per_call):
     def why(name, **params):
         return ended(tmp_path / name, steps_per_call, **params)[1:4]
 
-    with pytest.raises(DatasetError, match="no batch when mode is 'train'"):
-        why('none', batches=0)
+    with pytest.raises(NoBatch, match="no batch when mode is 'train'"):
+        _trained(tmp_path / 'none', steps_per_call, STEPS, batches=0)[5].check_trained()
+    _trained(tmp_path / 'one', steps_per_call, STEPS, batches=1)[5].check_trained()
     assert why('data', batches=33) == ('end_of_data', 33, 33)
     assert why('stands', batches=33, train_op=never_counts) == ('step_stands', 33, 0)
     assert why('hook', hook=StopsAtTen) == ('hook', 10, 10)

@@ -50,7 +50,7 @@ class FileSpec:
             others.
 
     Raises:
-        UsageError: label or key is no text, the label is none of `features`, or the key is like one of them, but none.
+        UsageError: label or key is no text, or the label is none of `features`.
     """
 
     features: Mapping[str, Feature] | None
@@ -71,14 +71,12 @@ class FileSpec:
             self.check_names(self.features)
 
     def check_names(self, features: Iterable[str]) -> None:
-        """Raises UsageError if the label is none of these features, or the key seems to be a misspelt one of them.
-
-        Where `features` names those that are read, a key may be another column of the files.
-        """
+        """Raises UsageError if the label is none of these features. A key has to be one only if they are all that the
+        files have: where the spec names features, it may be another column."""
         names = sorted(map(str, features))
-        for name, needed in (('label', True), ('key', self.features is None)):
+        for name in ('label', 'key') if self.features is None else ('label',):
             value = getattr(self, name)
-            if value and value not in names and (needed or nearest(value, names)):
+            if value and value not in names:
                 raise UsageError(
                     f'FileSpec.{name}={value!r} is none of the features{nearest(value, names)}, which are '
                     f'{", ".join(names) or "none"}.'

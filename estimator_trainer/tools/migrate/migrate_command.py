@@ -122,7 +122,7 @@ def _in_folders(values, model_dir: str, to: str, shown: Callable[[Any], Any]) ->
 
 @contextlib.contextmanager
 def _filled(to: str) -> Iterator[None]:
-    """Makes the folder. What is new in it goes if the migration is refused, and so do folders made here that are empty.
+    """Makes the folder. Folders that were made here and are empty in the end go again.
 
     Raises:
         UsageError: it cannot be made.
@@ -135,14 +135,8 @@ def _filled(to: str) -> Iterator[None]:
         os.makedirs(to, exist_ok=True)
     except OSError as error:
         raise UsageError(f'--to={to}: {error.strerror}; name another folder.') from error
-    before = set(os.listdir(to))
     try:
         yield
-    except (UsageError, jobs.JobError):
-        for path in [os.path.join(to, name) for name in set(os.listdir(to)) - before]:
-            remove = removal.tree if os.path.isdir(path) and not os.path.islink(path) else removal.file
-            remove(path, removal.Written([path]))
-        raise
     finally:
         with contextlib.suppress(OSError):  # there is something in it
             for path in made:
