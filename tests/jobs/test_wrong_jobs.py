@@ -27,12 +27,12 @@ def refusal(folder, monkeypatch, text, name):
 def test_a_function_with_arguments_is_no_job(tmp_path, monkeypatch):
     said = refusal(tmp_path, monkeypatch, 'def make(params): pass', 'make')
     wanted = '--job takes a Job, or a function without arguments that returns one.'
-    assert said == f'--job=u_wrong:make: names a function that takes params; {wanted}'
+    assert said == f'--job=u_wrong:make: names something to call that needs params; {wanted}'
 
 
 def test_a_model_fn_is_no_job(tmp_path, monkeypatch):
     said = refusal(tmp_path, monkeypatch, 'def model_fn(features, labels, mode, params): pass', 'model_fn')
-    assert 'takes features, labels, mode, params; --job takes a Job' in said
+    assert 'needs features, labels, mode, params; --job takes a Job' in said
     assert 'write job = Job(model_fn=model_fn, …)' in said
 
 

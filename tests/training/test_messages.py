@@ -49,7 +49,7 @@ def test_why_training_has_ended_early(said, why, words):
 def test_asynchronous_tasks_that_have_trained_nothing(said):
     messages.say_why_early('end_of_data', 0, PARAMS, batches=0)
     (line,) = said()
-    assert line.startswith("WARNING: nothing was trained: the input_fn gives no batch when mode is 'train'")
+    assert line.startswith('WARNING: nothing was trained: the training data have ended before the first step')
 
 
 @pytest.mark.parametrize('why', ['max_steps', 'early_stopping', 'max_secs'])
