@@ -51,6 +51,7 @@ class CustomLoopTrainer:
                 if stops or run.is_at_end_of_epoch:
                     run.say_epoch(first, rate, steps.results())
                     first, rate = loop.step, run.rate()
+        loop.check_trained()
 
 
 class ModelSteps:

@@ -62,6 +62,7 @@ class KerasFitTrainer:
                     break  # stopped, or the data have ended
             if board:
                 board.close()
+        loop.check_trained()
 
 
 class GlobalLossModel(tf.keras.Model):

@@ -130,8 +130,6 @@ class KerasTraining:
         self._loop.finish()
         if self._writer:
             self._writer.close()
-        if error is None:
-            self._loop.check_trained()
         return error is not None and not of_the_data
 
     def batches(self) -> tf.distribute.DistributedDataset:

@@ -61,7 +61,9 @@ def test_where_nobody_opens_a_port_to_another_machine_there_is_nothing_to_say(pl
 
 
 def test_an_isolated_cluster_is_left_alone(plan):
-    assert decided(plan('--secure=required'), **{protocol.ISOLATED: '1'}) == securing.decision.Decision(False)
+    assert decided(plan(), **{protocol.ISOLATED: '1'}) == securing.decision.Decision(False)
+    alone = decided(plan('--secure=required'), **{protocol.ISOLATED: '1'})
+    assert alone == securing.decision.Decision(False, securing.decision.ISOLATED)
 
 
 @pytest.mark.parametrize(
