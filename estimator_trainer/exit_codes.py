@@ -36,7 +36,7 @@ MEANINGS = {
     'nothing was trained',
     DAMAGED: 'no checkpoint of the model_dir can be read, or an example of the data cannot be used; of `inspect`: a '
     'file is damaged',
-    NO_DATA: 'the data set or a data file is missing, has changed or cannot be read',
+    NO_DATA: 'the data set or a data file is missing or empty, has changed or cannot be read',
     NOT_FINITE: 'the loss or a weight is NaN or infinite',
     OUT_OF_MEMORY: 'out of memory',
     CANNOT_WRITE: 'the model_dir cannot be written or read: disk full, no permission, or too many open files',

@@ -105,7 +105,8 @@ def _path(model_dir: str) -> str:
 
 
 class EvaluationProgress:
-    """Tells when an evaluation begins, how far it is, and once in a process that its data may have no end.
+    """Tells when an evaluation begins, how far it is, and once in a process that its data may have no end. Afterwards
+    it knows whether there were any.
 
     Args:
         batch_size: examples of a batch of all replicas of the evaluation.

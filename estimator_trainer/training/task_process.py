@@ -58,8 +58,9 @@ def run(plan: planning.Plan, began: float) -> int:
             from estimator_trainer.compat import lacks
             from estimator_trainer.training import failures
 
-            resumes = watchdog.step is None and RunFolder(config.model_dir).has_checkpoint
-            sentence = lacks.refusal(error) or (what_failed.refusal(error) if resumes else '')
+            sentence = lacks.refusal(error)
+            if not sentence and watchdog.step is None and (changed := what_failed.refusal(error)):
+                sentence = changed if RunFolder(config.model_dir).has_checkpoint else ''
             refused = UsageError(sentence) if sentence else what_failed.in_traced_code(error, UsageError)
             if refused:
                 _refused(watchdog, refused)

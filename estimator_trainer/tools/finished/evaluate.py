@@ -5,7 +5,7 @@ import logging
 
 from estimator_trainer.config.declaration import REQUIRED
 from estimator_trainer.data.files import FORMATS
-from estimator_trainer.errors import DatasetError
+from estimator_trainer.errors import NoBatch
 from estimator_trainer.evaluation import evaluation_journal
 from estimator_trainer.run_dir import metrics_log
 from estimator_trainer.tools.finished import finished_run
@@ -45,7 +45,7 @@ def _evaluate(values, copies) -> dict:
         _log.info('evaluation of %s', copies.shown(run.prefix))
         metrics = dict(run.evaluator.evaluate(run.prefix))
     if run.progress.is_empty:
-        raise DatasetError(evaluation_journal.NO_EXAMPLES)
+        raise NoBatch(evaluation_journal.NO_EXAMPLES)
     step = int(metrics.pop('global_step'))
     _log.info('evaluation at step %d: %s', step, metrics_log.in_words(metrics))
     if warning := metrics_log.warning(step, metrics):

@@ -98,7 +98,7 @@ def test_katib():
         ({'exit_code': 70, 'attempts': [{'cause': {'message': None, 'text': 'it ended'}}]}, 70, [], 'it ended'),
         ({'exit_code': 0, 'attempts': [{'cause': None}]}, 64, ['x', 'error: --a=1: no', 'end'], '--a=1: no'),
         ({}, 64, ['x', 'killed', ' '], 'killed'),
-        ({}, 66, [], 'the data set or a data file is missing, has changed or cannot be read'),
+        ({}, 66, [], 'the data set or a data file is missing or empty, has changed or cannot be read'),
     ],
 )
 def test_the_cause_of_a_failure(said, code, last, expected):
