@@ -10,9 +10,11 @@ from benchmarks.entries import (
     checkpoint,
     custom_loop,
     evaluation,
+    in_memory,
     keras_fit,
     looked_on,
     mirrored,
+    more_workers,
     overhead,
     parameter_servers,
     restart,
@@ -42,6 +44,7 @@ class Case:
 
 
 _EVALUATION = {'evaluation_secs': 's', 'mib_after_5': 'MiB', 'mib_at_end': 'MiB'}
+_MEMORY = {'steps_per_sec': 'steps/s', 'mib_peak': 'MiB'}
 _LOOKED_ON = {'steps_per_sec': 'steps/s', 'scrapes': 'scrapes'}
 _BFLOAT16, _BOTH = '--mixed_precision=bfloat16', ('estimator', 'custom_loop')
 CASES = {
@@ -50,6 +53,7 @@ CASES = {
     'wide_and_deep': Case('Wide and deep, one process', alone('wide_and_deep', 'wide_and_deep_script'), 600),
     'mirrored': Case('CNN, two replicas in one process', mirrored, 600),
     'two_workers': Case('CNN, two synchronous workers', two_workers, 800),
+    'more_workers': Case('CNN, a global batch of 256', more_workers, 300),
     'parameter_servers': Case('Wide and deep, chief, worker and parameter server', parameter_servers, 800),
     'keras_fit': Case("CNN, Keras's fit", keras_fit('cnn'), 1500),
     'keras_fit_small_dnn': Case("Small DNN, Keras's fit", keras_fit('small_dnn'), 20_000),
@@ -65,7 +69,8 @@ CASES = {
     'restart': Case('Two workers: to the next new step', restart, 1, {'seconds_to_step': 's'}),
     'evaluation': Case(f'{EVALUATIONS} evaluations in one process', evaluation, EVALUATIONS, _EVALUATION),
     'checkpoint': Case('A checkpoint of 500 MB after each step', checkpoint, 12, {'checkpoint_secs': 's'}),
-    'allocator': Case('CNN, memory that is kept', allocator, 1500, {'steps_per_sec': 'steps/s', 'mib_peak': 'MiB'}),
+    'allocator': Case('CNN, memory that is kept', allocator, 1500, _MEMORY),
+    'in_memory': Case('Small DNN, batches out of memory', in_memory, 20_000, _MEMORY),
     'looked_on_cnn': Case('CNN that is looked on', looked_on('cnn'), 4000, _LOOKED_ON),
     'looked_on_small_dnn': Case('Small DNN that is looked on', looked_on('small_dnn'), 60_000, _LOOKED_ON),
     'store': Case('CNN, a checkpoint of 100 MB every 30 s', store, 20_000),
@@ -74,4 +79,13 @@ CASES = {
     'overhead_small_dnn': Case('The loop around the small DNN', overhead('small_dnn', 'small_dnn_script'), 20_000),
 }
 # Programs of this folder that take turns, and print tables, themselves.
-SCRIPTS = ('all_reduce', 'data_order', 'file_batches', 'flights_baseline', 'import_cost', 'many_tasks', 'secure_link')
+SCRIPTS = (
+    'all_reduce',
+    'data_order',
+    'file_batches',
+    'flights_baseline',
+    'import_cost',
+    'many_tasks',
+    'secure_link',
+    'step_time',
+)

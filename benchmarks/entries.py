@@ -97,6 +97,23 @@ def two_workers(steps, plain):
     ]
 
 
+def more_workers(steps, plain):
+    """The same global batch, alone and shared by workers that share this machine's cores."""
+    return [
+        ours('one process', 'cnn', steps, '--batch_size=256'),
+        *(
+            ours(
+                f'{number} workers',
+                'cnn',
+                steps,
+                f'--batch_size={256 // number}',
+                cluster=(f'--workers={number}', '--noevaluator'),
+            )
+            for number in (2, 4, 8)
+        ),
+    ]
+
+
 def parameter_servers(steps, plain):
     cluster = ('--workers=2', '--ps=1', '--noevaluator')
     return [
@@ -177,6 +194,16 @@ def allocator(steps, plain):
     return [
         dataclasses.replace(ours(f'--allocator={kind}', 'cnn', steps, f'--allocator={kind}'), watch=_watch_peak)
         for kind in ('system', 'auto')
+    ]
+
+
+def in_memory(steps, plain):
+    """Batches that tf.data makes, and those that a step takes out of the arrays itself."""
+    runs = {'tf.data': ('--in_memory_mb=0',), 'out of the arrays': ()}
+    return [
+        dataclasses.replace(ours(f'{job}: {name}', job, count, *flags), watch=_watch_peak)
+        for job, count in (('small_dnn', steps), ('cnn', steps // 20))
+        for name, flags in runs.items()
     ]
 
 

@@ -1,5 +1,5 @@
 """The models of the peers as jobs: --job=benchmarks.jobs:cnn, :small_dnn, :wide_and_deep, :big and :padded. Only the
-trainer has a :large_cnn."""
+trainer has a :large_cnn and a :sized."""
 
 import dataclasses
 
@@ -51,6 +51,20 @@ def large_model(params):
     return tf.keras.Model({'image': x}, logits, name='large_cnn')
 
 
+def sized_model(params):
+    """Dense layers of 1,000 units, 4 MB each, whose gradients are `mb` megabytes."""
+    import tensorflow as tf
+
+    def dense(units, number, activation=None):
+        kernel = tf.keras.initializers.GlorotUniform(seed=params['seed'] + number)
+        return tf.keras.layers.Dense(units, activation, kernel_initializer=kernel, name=f'dense{number}')
+
+    x = y = tf.keras.Input([32], name='x')
+    for number in range(1 + params['mb'] // 4):
+        y = dense(1000, number, 'relu')(y)
+    return tf.keras.Model({'x': x}, tf.keras.layers.Dense(data.CLASSES)(y), name='sized')
+
+
 def make_wide_and_deep(run_config, params):
     import tensorflow as tf
 
@@ -90,6 +104,12 @@ small_dnn = Job(
     parts=image_classifier.PARTS,
     input_fn=input_fn_of('small_dnn'),
     params={**image_classifier.PARAMS, **_PARAMS},
+)
+sized = Job(
+    make_model=sized_model,
+    parts=image_classifier.PARTS,
+    input_fn=input_fn_of('small_dnn'),
+    params={**image_classifier.PARAMS, **_PARAMS, 'mb': 4},
 )
 wide_and_deep = Job(make_estimator=make_wide_and_deep, input_fn=input_fn_of('wide_and_deep'), params=_PARAMS)
 big = Job(
