@@ -72,7 +72,7 @@ class EstimatorEvaluator:
         graph = self._graph()
         if graph is None:
             hooks = [_Batches(self._progress)]
-            return self._progress.believed(self._estimator.evaluate(self._input_fn, self._steps, hooks, checkpoint))
+            return self._progress.checked(self._estimator.evaluate(self._input_fn, self._steps, hooks, checkpoint))
         try:
             return graph.evaluate(checkpoint, self._progress)
         except BaseException:
@@ -159,7 +159,7 @@ class KeptGraph:
         estimator = self._estimator
         with self._graph.as_default(), scope(evaluation_graph.strategy(estimator)):
             results = self._run(checkpoint, progress.batch if progress else lambda: None)
-            results = progress.believed(results) if progress else results
+            results = progress.checked(results) if progress else results
             evaluation_graph.write(estimator, results, checkpoint)
         return results
 

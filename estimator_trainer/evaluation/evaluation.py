@@ -98,7 +98,7 @@ class Evaluation:
 
             yield is_ours
 
-    def check_metrics(self) -> None:
+    def check_early(self) -> None:
         """Looks whether the evaluation will give what the rule and the exports go by, and what the exports take.
 
         Raises:

@@ -159,7 +159,7 @@ class EvaluationProgress:
         """No batch has been evaluated since `begins`."""
         return not self._batches
 
-    def believed(self, results: dict[str, Any]) -> dict[str, Any]:
+    def checked(self, results: dict[str, Any]) -> dict[str, Any]:
         """The results of the evaluation. Where there was no batch, no metric of them is a number: the zeros that
         metrics begin with would be the best loss."""
         if not self.is_empty:

@@ -86,7 +86,7 @@ class KerasEvaluator:
         self.restore(checkpoint)
         step = checkpoints.step_of(checkpoint)
         self._progress.begins(checkpoint)
-        results = self._progress.believed(self._evaluate_weights())
+        results = self._progress.checked(self._evaluate_weights())
         self._scalars.write(step, {name: value for name, value in results.items() if np.ndim(value) == 0})
         return {**results, 'global_step': step}
 

@@ -29,9 +29,13 @@ def missing() -> list[str]:
     return [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 
-def is_on(flag: str, environ: Mapping[str, str]) -> bool:
-    """Whether `--report=FLAG` has a page written here."""
-    return flag == 'auto' and environ.get(SWITCH) != 'off' and not missing()
+def is_on(flag: str, environ: Mapping[str, str], say: Callable[[str], None]) -> bool:
+    """Whether `--report=FLAG` has a page written here. Says so where only a package is missing."""
+    if flag != 'auto' or environ.get(SWITCH) == 'off':
+        return False
+    if missing():
+        say(f'No {NAME} is written: it needs {" and ".join(missing())} (pip install {" ".join(missing())}).')
+    return not missing()
 
 
 class Pages:

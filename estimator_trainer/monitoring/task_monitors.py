@@ -27,7 +27,7 @@ def monitored(config: TrainerConfig, task: str, is_chief: bool, writes_page: boo
         A function that is told the exit code of the task at its end, and returns it.
     """
     model_dir, pages = config.model_dir, None
-    if writes_page and report_page.is_on(config.report, os.environ):
+    if writes_page and report_page.is_on(config.report, os.environ, _log.info):
         pages = report_page.Pages(model_dir, lambda text: _log.warning('WARNING: %s', text))
     supervised = locks.is_held(os.path.join(model_dir, file_names.SUPERVISOR_LOCK))
     sending = senders.for_run(config.track if is_chief and not supervised else (), model_dir)

@@ -94,7 +94,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         self._said_removed = False
         self._announced = ''  # the generation of which it was said that it has started
         self._pages = None
-        if opts.model_dir and report_page.is_on(opts.trainer.config.report, machine.environ):
+        if opts.model_dir and report_page.is_on(opts.trainer.config.report, machine.environ, self._say):
             self._pages = report_page.Pages(opts.model_dir, self._say)
         self._attempt: dict = {}  # what status.json says of an attempt from its beginning to its end
         self._kills: int | None = None  # by the kernel, before the attempt

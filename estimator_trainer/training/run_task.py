@@ -128,7 +128,7 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
     after_last = wrong_answers.writer(dataset, model_dir)
     evaluation = Evaluation(model_dir, lambda: make_evaluator(setup), exports, rule, trains_from, after_last)
     if plan.evaluates:  # before training costs hours
-        evaluation.check_metrics()
+        evaluation.check_early()
 
     # 7. Train. A process that trains alone evaluates on the way, and the last checkpoint.
     if plan.role == 'evaluator':

@@ -225,7 +225,7 @@ class _Evaluations:
     are_on = True
 
     def install(self):
-        for name in ('evaluate_checkpoint', 'of_last', 'check_metrics'):
+        for name in ('evaluate_checkpoint', 'of_last', 'check_early'):
             original = getattr(evaluation.Evaluation, name)
             setattr(evaluation.Evaluation, name, self._if_on(original))
 

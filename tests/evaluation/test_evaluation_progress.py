@@ -65,8 +65,8 @@ def test_no_metric_is_a_number_where_there_was_no_batch(caplog):
     progress = EvaluationProgress()
     progress.begins('model.ckpt-5')
     assert progress.is_empty
-    believed = progress.believed(results)
-    assert math.isnan(believed['loss']) and math.isnan(believed['accuracy']) and believed['global_step'] == 5
+    checked = progress.checked(results)
+    assert math.isnan(checked['loss']) and math.isnan(checked['accuracy']) and checked['global_step'] == 5
     assert "no batch when mode is 'eval'" in caplog.text
     progress.batch()
-    assert progress.believed(results) is results
+    assert progress.checked(results) is results

@@ -180,7 +180,7 @@ def test_metrics_that_do_not_exist(tmp_path, machine, rule, best, said):
     rule = rule and early_stopping.EarlyStopping(rule, 'max', 1)
     found = evaluation.Evaluation(str(tmp_path), lambda: FakeEvaluator(machine), exports, rule)
     with pytest.raises(UsageError, match=said) if said else contextlib.nullcontext():
-        found.check_metrics()
+        found.check_early()
 
 
 def test_said_once_and_known_again(tmp_path, machine, caplog):

@@ -93,11 +93,19 @@ def test_the_end_may_come_while_the_process_of_a_page_starts(tmp_path, monkeypat
 
 
 def test_when_a_page_is_wanted(monkeypatch):
-    assert report_page.is_on('auto', {})
-    assert not report_page.is_on('off', {})
-    assert not report_page.is_on('auto', {'ESTIMATOR_TRAINER_REPORT': 'off'})
+    assert report_page.is_on('auto', {}, pytest.fail)
+    assert not report_page.is_on('off', {}, pytest.fail)
+    assert not report_page.is_on('auto', {'ESTIMATOR_TRAINER_REPORT': 'off'}, pytest.fail)
+
+
+def test_a_page_that_lacks_a_package_is_named(monkeypatch):
     monkeypatch.setattr(report_page, 'NEEDED', ('json', 'a_package_that_nobody_has'))
-    assert report_page.missing() == ['a_package_that_nobody_has'] and not report_page.is_on('auto', {})
+    lines = []
+    assert not report_page.is_on('auto', {}, lines.append)
+    assert lines == [
+        'No report.html is written: it needs a_package_that_nobody_has (pip install a_package_that_nobody_has).'
+    ]
+    assert not report_page.is_on('off', {}, pytest.fail)
 
 
 def test_the_supervisor_knows_the_flag():

@@ -147,7 +147,7 @@ def train(monkeypatch, tmp_path):
     monkeypatch.setattr(tf.config, 'set_logical_device_configuration', lambda *args: None)  # there are two
     for name in ('set_intra_op_parallelism_threads', 'set_inter_op_parallelism_threads'):
         monkeypatch.setattr(tf.config.threading, name, lambda threads: None)
-    for name in ('evaluate_checkpoint', 'of_last', 'check_metrics'):
+    for name in ('evaluate_checkpoint', 'of_last', 'check_early'):
         monkeypatch.setattr(evaluation.Evaluation, name, lambda *args, **kwargs: None)
     usable, used = from_memory.usable, []
     for its, method in ((from_memory.InGraph, 'start'), (from_memory.Iterator, 'get_next_as_optional')):
