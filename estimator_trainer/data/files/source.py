@@ -35,6 +35,7 @@ def open_source(
     max_bad_examples: int = 0,
     index_dir: str | None = None,
     cache: remote_cache.Cache | None = None,
+    in_order: bool = False,
 ) -> 'Source':
     """Opens files as a data set.
 
@@ -46,6 +47,7 @@ def open_source(
         max_bad_examples: the number of examples that may be left out because they cannot be used; one more is an error.
         index_dir: the folder for indexes that cannot be written beside their files; None: these are not kept.
         cache: the cache for URLs of a store; None: `data.remote.cache.at()`.
+        in_order: the files are paths, and their examples come in the order of this list.
 
     Raises:
         DatasetError: there are no such files, or they cannot be read.
@@ -53,7 +55,7 @@ def open_source(
         UsageError: the files lack a feature of the spec, or the store of a URL cannot be used.
         DatasetUnavailable: the store of a URL, or a file system, does not answer.
     """
-    paths = listing.expand(files)
+    paths = list(files) if in_order else listing.expand(files)
     file_format = listing.format_of(paths, file_format)
     objects, paths = paths, whole_copies.in_place_of(paths, cache, must_be_whole=file_format == 'array_record')
     with _naming(paths, objects):

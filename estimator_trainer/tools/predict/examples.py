@@ -84,9 +84,13 @@ class Examples:
         self._passes_on = model.takes_serialized and has_serialized  # what the files hold, byte for byte
         held = {} if self._passes_on else {name: self._held(name, model.features[name]) for name in model.features}
         self._source = self._open(held)
+        self._keys = self._source  # of another type than the model's: read beside it
         if plan.key:
             key = tf.io.FixedLenFeature([], self._kind_of_key(held))
-            self._source = self._open({**held, plan.key: key})
+            if held.get(plan.key, key) == key:
+                self._source = self._keys = self._open({**held, plan.key: key})
+            else:
+                self._keys = self._open({plan.key: key})
         self.number, self.where = self._source.num_examples, self._source.where
 
     def read(self, rows: range) -> tuple[dict[str, tf.Tensor], np.ndarray | None]:
@@ -96,11 +100,13 @@ class Examples:
             BadExample: one of them cannot be used.
             DatasetError: a file cannot be read, or has changed.
         """
+        numbers = tf.range(rows.start, rows.stop, dtype=tf.int64)
         try:
-            raw = self._source.raw(tf.range(rows.start, rows.stop, dtype=tf.int64))
+            raw = self._source.raw(numbers)
             columns = self._source.parse(raw) if self._source.features else {}
+            of_keys = columns if self._keys is self._source else self._keys.parse(self._keys.raw(numbers))
         except (tf.errors.OpError, UnicodeDecodeError) as error:  # a message may quote bytes
-            found = self._source.failure()
+            found = self._source.failure() or self._keys.failure()
             if found is None:
                 raise
             if self._passes_on:  # nothing but the key is parsed
@@ -109,7 +115,7 @@ class Examples:
                     f'{text}. Each example needs the key of --key={self._plan.key}, of one type; mend it'
                 )
             raise found from error
-        keys = columns[self._plan.key].numpy() if self._plan.key else None
+        keys = of_keys[self._plan.key].numpy() if self._plan.key else None
         if self._passes_on:
             return {'examples': raw[0]}, keys
         taken = {name: columns[name] for name in self._model.features}
@@ -122,7 +128,7 @@ class Examples:
         paths = [plan.path(name) for name, *_ in plan.files]
         key = plan.key if plan.key in features else ''
         spec = SignatureSpec(features=features, key=key, signature=self._model.name)
-        return open_source(paths, spec, file_format=plan.file_format, index_dir=self._index_dir)
+        return open_source(paths, spec, file_format=plan.file_format, index_dir=self._index_dir, in_order=True)
 
     def _held(self, name: str, feature: Any) -> Any:
         """The feature with the type in which the files hold it."""
@@ -161,7 +167,8 @@ class Examples:
     def _kind_of_key(self, held) -> tf.DType:
         plan = self._plan
         if plan.file_format == 'csv':
-            return held[plan.key].dtype if plan.key in held else tf.string
+            held_as = held[plan.key].dtype if plan.key in held else tf.string
+            return held_as if held_as.is_integer else tf.string
         if plan.file_format == 'parquet':
             path = plan.path(plan.files[0][0])
             schema = pyarrow.parquet.read_schema(path)

@@ -79,7 +79,7 @@ class Parts:
                         for row in zip(*map(_plain, columns.values())):
                             file.write(json.dumps(dict(zip(columns, row)), ensure_ascii=False, allow_nan=False) + '\n')
             elif self._suffix == CSV:
-                tables = [pa.table(dict(_scalars(columns))) for columns in batches]
+                tables = [pa.table(_distinct(list(_scalars(columns)))) for columns in batches]
                 for table in tables:
                     _same_columns(table.schema.names, tables[0].schema.names)
                 pyarrow.csv.write_csv(pa.concat_tables(tables), temporary)
@@ -134,6 +134,19 @@ def _scalars(columns: Columns) -> Iterator[tuple[str, pa.Array]]:
     for name, array in columns.items():
         for index in itertools.product(*map(range, array.shape[1:])):
             yield '_'.join([name, *map(str, index)]), _flat(array[(slice(None), *index)])
+
+
+def _distinct(columns: Sequence[tuple[str, pa.Array]]) -> dict[str, pa.Array]:
+    """The columns by name. Raises UsageError: two have one name."""
+    by_name = dict(columns)
+    if len(by_name) < len(columns):
+        names = [name for name, _ in columns]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(
+            f'{twice} would be the name of two columns: an output with several values has a column for each. Write to '
+            '--out=NAME.parquet or NAME.jsonl, or choose outputs by --outputs.'
+        )
+    return by_name
 
 
 def _flat(array: np.ndarray) -> pa.Array:
@@ -237,7 +250,9 @@ def predict(plan: plans.PredictPlan, folder: str, number: int, processes: int, t
             inputs, keys = ahead.pop().result()
             ahead += [reader.submit(examples.read, following) for _, following in batches[place + 1 : place + 2]]
             outputs = _outputs(model, examples, inputs, rows)
-            name_of_key = f'key_{plan.key}' if plan.key in outputs else plan.key
+            name_of_key = plan.key
+            while name_of_key in outputs:
+                name_of_key = f'key_{name_of_key}'
             held.append(outputs if keys is None else {name_of_key: keys, **outputs})
             tell(done=len(rows))
             if rows.stop == parts.range(part).stop:

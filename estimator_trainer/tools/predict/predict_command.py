@@ -104,7 +104,8 @@ def _plan(values, here: local_copies.LocalCopies) -> PredictPlan:
     while export != (found := find_export(folder if values.export else '', '' if values.export else folder)):
         here.add(found)  # while it is fetched, a better one may take its place
         export = found
-    paths = listing.expand(here.files(values.files, '--files'))
+    by_name = {here.shown(path): path for path in listing.expand(here.files(values.files, '--files'))}
+    paths = [by_name[name] for name in sorted(by_name)]  # in the order of the URLs, not of their copies
     names = {path: here.shown(path) for path in (export, *paths)}
     return PredictPlan(
         export=names[export],

@@ -49,6 +49,12 @@ class Model:
                     f'{", ".join(known)}.'
                 )
         self._outputs = outputs or known
+        for name in self._outputs:
+            if self._function.structured_outputs[name].dtype.is_complex:
+                raise UsageError(
+                    f'the output {name} of the signature {self.name} has complex numbers, which the formats of --out do '
+                    'not hold. Choose others by --outputs, or export its parts.'
+                )
         self.takes_serialized, self.features = self._read_inputs()
 
     def predict(self, inputs: dict[str, tf.Tensor], rows: int) -> dict:

@@ -117,3 +117,10 @@ def test_outputs_of_another_width_in_each_batch(tmp_path):
         kept.write(part, [batch])
     with pytest.raises(UsageError, match='write to --out=NAME.parquet'):
         kept.join(str(tmp_path / 'all'), lambda part: None)
+
+
+def test_two_outputs_with_one_column_of_csv_are_refused(tmp_path):
+    batch = {'p': np.zeros([2, 2]), 'p_0': np.zeros([2])}
+    with pytest.raises(UsageError, match='p_0 would be the name of two columns.*NAME.parquet'):
+        parts.Parts(str(tmp_path), '.csv', 2, 2).write(0, [batch])
+    parts.Parts(str(tmp_path), '.jsonl', 2, 2).write(0, [batch])

@@ -48,3 +48,32 @@ def test_a_result_that_is_there(tmp_path, flags, capsys):
     out.touch()
     assert predict_command.main([f'--{name}={value}' for name, value in {**flags, 'out': str(out)}.items()]) == 64
     assert f'error: --out={out}: is there already' in capsys.readouterr().err
+
+
+def test_copies_of_a_store_are_read_in_the_order_of_their_urls(tmp_path):
+    """Each pattern has a folder of copies of its own. Two patterns may match one object."""
+
+    class Here:
+        urls = {'s3-1/z/1.csv': 's3://b/z/1.csv', 's3-10/a/1.csv': 's3://b/a/1.csv', 's3-2/a/1.csv': 's3://b/a/1.csv'}
+
+        def __init__(self):
+            for copy in self.urls:
+                (tmp_path / copy).parent.mkdir(parents=True)
+                (tmp_path / copy).write_text('x\n1\n')
+
+        def run(self, place, *_):
+            return place
+
+        def add(self, folder):
+            """Nothing is missing."""
+
+        def files(self, *_):
+            return [str(tmp_path / copy) for copy in self.urls]
+
+        def shown(self, path):
+            return self.urls.get(os.path.relpath(path, tmp_path), path)
+
+    values = predict_command.PredictFlags(export=saved_model(tmp_path / 'model'), files='s3://…', out='all.csv')
+    plan = predict_command._plan(values, Here())
+    assert [name for name, *_ in plan.files] == ['s3://b/a/1.csv', 's3://b/z/1.csv']
+    assert all(os.path.exists(plan.path(name)) for name, *_ in plan.files)
