@@ -69,18 +69,39 @@ def check(serving_input_fn: ServingInputFn) -> None:
 
 def parsed_examples(features: Mapping[str, Any]) -> ServingInputFn:
     """A serving_input_fn that takes serialized tf.Examples. They hold float32, int64 and strings only: of a feature of
-    another type, what they hold is converted."""
+    another type, what they hold is converted. A model fails on a whole number that its type does not hold, as training
+    does."""
     held = {name: feature._replace(dtype=_in_examples(feature.dtype)) for name, feature in features.items()}
     receive = tf.estimator.export.build_parsing_serving_input_receiver_fn(held)
     if held == dict(features):
         return receive
+    if rounded := [name for name, feature in features.items() if feature.dtype == tf.float64]:
+        _log.warning(
+            'WARNING: an export takes tf.Examples, which hold no float64: served values of %s are rounded to float32',
+            ', '.join(rounded),
+        )
 
     def serving_input_fn() -> ServingInputReceiver:
         receiver = receive()
-        converted = {name: tf.cast(tensor, features[name].dtype) for name, tensor in receiver.features.items()}
+        converted = {name: _converted(name, at, features[name].dtype) for name, at in receiver.features.items()}
         return tf.estimator.export.ServingInputReceiver(converted, receiver.receiver_tensors)
 
     return serving_input_fn
+
+
+def _converted(name: str, tensor: Any, dtype: tf.DType) -> Any:
+    """A tensor of what tf.Examples hold, dense, sparse or ragged, in another type."""
+    if isinstance(tensor, tf.SparseTensor):
+        return tf.SparseTensor(tensor.indices, _converted(name, tensor.values, dtype), tensor.dense_shape)
+    if isinstance(tensor, tf.RaggedTensor):
+        return tensor.with_flat_values(_converted(name, tensor.flat_values, dtype))
+    made = tf.cast(tensor, dtype)
+    if tensor.dtype != tf.int64 or dtype == tf.int64:
+        return made
+    fits = tensor >= 0 if dtype == tf.uint64 else tf.equal(tf.cast(made, tf.int64), tensor)
+    check = tf.debugging.Assert(tf.reduce_all(fits), [f'{name} is no {dtype.name}:', tf.boolean_mask(tensor, ~fits)])
+    with tf.control_dependencies([check]):
+        return tf.identity(made)
 
 
 def _in_examples(dtype: tf.DType) -> tf.DType:

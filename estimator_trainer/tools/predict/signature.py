@@ -52,8 +52,8 @@ class Model:
         for name in self._outputs:
             if self._function.structured_outputs[name].dtype.is_complex:
                 raise UsageError(
-                    f'the output {name} of the signature {self.name} has complex numbers, which the formats of --out do '
-                    'not hold. Choose others by --outputs, or export its parts.'
+                    f'the output {name} of the signature {self.name} has complex numbers, which no format of --out '
+                    'holds. Choose others by --outputs, or export its parts.'
                 )
         self.takes_serialized, self.features = self._read_inputs()
 
