@@ -29,12 +29,14 @@ class ImageDataset:
         image_shape: (height, width, channels).
         in_memory: whether the training split is held decoded in memory, in an exact order.
         contents: None; see data.files.dataset.FileDataset.
+        evaluation_data: '', for unknown.
 
     Raises:
         DatasetError: it is no set of labelled images of one size.
     """
 
     contents = None
+    evaluation_data = ''
 
     def __init__(self, builder: tfds.core.DatasetBuilder, in_memory_mb: int) -> None:
         self.builder = builder

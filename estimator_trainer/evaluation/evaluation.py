@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from estimator_trainer.errors import UsageError, nearest
@@ -51,6 +51,7 @@ class Evaluation:
         rule: early_stopping.EarlyStopping, or None.
         start_step: the step at which this process began to train; None if it does not train.
         after_last: (evaluator, checkpoint, step) -> None, called after the last checkpoint is evaluated and exported.
+        data: what is evaluated on, as the data set describes it; '' for unknown.
 
     Attributes:
         results: step -> metrics, of the checkpoints that this process has dealt with.
@@ -64,9 +65,10 @@ class Evaluation:
         rule: early_stopping.EarlyStopping | None = None,
         start_step: int | None = None,
         after_last: Callable[[Evaluator, str, int], None] | None = None,
+        data: str = '',
     ):
         self._model_dir, self._make_evaluator, self._after_last = model_dir, make_evaluator, after_last
-        self._exports, self._rule, self._start_step = exports, rule, start_step
+        self._exports, self._rule, self._start_step, self._data = exports, rule, start_step, data
         self._lines = metrics_log.MetricsLog(os.path.join(model_dir, file_names.EVALUATIONS))
         self._last: evaluation_journal.EvaluationEntry | None = None
         self._last_done: evaluation_journal.EvaluationEntry | None = None  # unless it could not be read
@@ -167,6 +169,8 @@ class Evaluation:
             final,
             len(lines),
             self._exports.finals(),
+            data=self._data,
+            since=self._since(lines),
         )
         known = self._last_done if self._last_done and self._last_done.digest == new.digest else self._last
         entry = evaluation_journal.take_up(known, new, lines)
@@ -211,9 +215,20 @@ class Evaluation:
     def _decide(self) -> None:
         if self._rule is None or early_stopping.decision(self._rule, self._model_dir):
             return
-        verdict = early_stopping.decide(self._rule, self._lines.read(), self._model_dir)
+        lines = self._lines.read()
+        verdict = early_stopping.decide(self._rule, lines[self._since(lines) :], self._model_dir)
         if verdict:
             _log.info('early stopping: %s', early_stopping.sentence(verdict))
+
+    def _since(self, lines: Sequence[Mapping[str, Any]]) -> int:
+        """How many of the lines are of evaluations on other data."""
+        if self._last is None or not self._last.is_on_other_data(self._data):
+            return self._last.since if self._last else 0
+        _log.warning(
+            'WARNING: evaluation: the evaluation files or --eval_steps have changed: earlier evaluations count neither '
+            'for export/best nor for --stop_metric'
+        )
+        return len(lines)
 
     def _keep(self, entry: evaluation_journal.EvaluationEntry) -> None:
         self._last = entry

@@ -42,6 +42,8 @@ class EvaluationEntry:
         lines: how many lines eval/metrics.jsonl had before its evaluation.
         final_exports: the names in export/final before its evaluation.
         done: whether nothing is owed any more.
+        data: what it is evaluated on, as the data set describes it (`evaluation_data`); '' for unknown.
+        since: the lines of eval/metrics.jsonl before the first evaluation on these data.
     """
 
     checkpoint: str
@@ -51,6 +53,11 @@ class EvaluationEntry:
     lines: int
     final_exports: tuple[str, ...]
     done: bool = False
+    data: str = ''
+    since: int = 0
+
+    def is_on_other_data(self, data: str) -> bool:
+        return bool(self.data and data) and self.data != data
 
 
 def take_up(last: EvaluationEntry | None, new: EvaluationEntry, lines: Sequence[Mapping[str, Any]]) -> EvaluationEntry:
@@ -63,7 +70,10 @@ def take_up(last: EvaluationEntry | None, new: EvaluationEntry, lines: Sequence[
     """
     if last is None or not new.digest or last.digest != new.digest or last.step != new.step:
         return new
-    entry = dataclasses.replace(last, checkpoint=new.checkpoint, final=last.final or new.final)
+    if last.is_on_other_data(new.data):
+        return new
+    final = last.final or new.final
+    entry = dataclasses.replace(last, checkpoint=new.checkpoint, final=final, data=new.data, since=new.since)
     if recorded(entry, lines) is None:  # nobody got so far, or somebody has removed the line
         return dataclasses.replace(entry, lines=new.lines, done=False)
     return dataclasses.replace(entry, done=last.done and entry.final == last.final)
@@ -82,11 +92,10 @@ def read(model_dir: str) -> EvaluationEntry | None:
     """The entry of eval/last.json; None where there is none."""
     entry = RunFolder(model_dir).last_evaluation
     names = {field.name for field in dataclasses.fields(EvaluationEntry)}
-    if names - entry.keys():
+    if names - entry.keys() - {'data', 'since'}:  # which earlier versions did not write
         return None
-    return EvaluationEntry(
-        **{name: entry[name] for name in names - {'final_exports'}}, final_exports=tuple(entry['final_exports'])
-    )
+    known = {name: entry[name] for name in names & entry.keys()}
+    return EvaluationEntry(**{**known, 'final_exports': tuple(entry['final_exports'])})
 
 
 def write(model_dir: str, entry: EvaluationEntry) -> None:

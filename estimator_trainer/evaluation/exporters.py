@@ -138,12 +138,14 @@ class BestExporter(tf.estimator.Exporter):
         serving_input_fn: () -> ServingInputReceiver.
         metric: name in the evaluation's results.
         mode: 'min' or 'max'.
+        data: what is evaluated on, as the data set describes it; '' for unknown. What was best on other data does not
+            count.
     """
 
     name = 'best'
 
-    def __init__(self, serving_input_fn: ServingInputFn, metric: str, mode: str | None):
-        self._serving_input_fn, self.metric, self._mode = serving_input_fn, metric, mode
+    def __init__(self, serving_input_fn: ServingInputFn, metric: str, mode: str | None, data: str = ''):
+        self._serving_input_fn, self.metric, self._mode, self._data = serving_input_fn, metric, mode, data
         self._earlier: dict[str, Any] | None = None
 
     def export(
@@ -177,6 +179,7 @@ class BestExporter(tf.estimator.Exporter):
                 'value': value,
                 'step': step,
                 'saved_model': os.path.basename(path),
+                **({'data': self._data} if self._data else {}),
             },
         )
         _remove_others(export_path, os.path.basename(path), best if best and best['saved_model'] else None)
@@ -200,16 +203,22 @@ class BestExporter(tf.estimator.Exporter):
             return True
         if not math.isfinite(best['value']):  # as earlier versions wrote it
             return True
+        if self._data and best.get('data') and best['data'] != self._data:
+            return True
         return value > best['value'] if self._mode == 'max' else value < best['value']
 
 
-def make(kinds: Collection[str], job: Job, serving_input_fn: ServingInputFn | None) -> list[Exporter]:
-    """The exporters that `--export` asks for; none for a job that says nothing of serving."""
+def make(kinds: Collection[str], job: Job, serving_input_fn: ServingInputFn | None, data: str = '') -> list[Exporter]:
+    """The exporters that `--export` asks for; none for a job that says nothing of serving.
+
+    Args:
+        data: what is evaluated on, as the data set describes it; '' for unknown.
+    """
     if serving_input_fn is None:
         return []
     made: list[Exporter] = []
     if 'best' in kinds:
-        made.append(BestExporter(serving_input_fn, job.best_metric, job.best_mode))
+        made.append(BestExporter(serving_input_fn, job.best_metric, job.best_mode, data))
     if 'final' in kinds:
         made.append(tf.estimator.FinalExporter(_FINAL, serving_input_fn))
     return made

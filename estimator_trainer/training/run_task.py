@@ -123,10 +123,11 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
     setup = Setup(plan, watchdog, job, params, run_configs, input_fn, loop, waited, dataset)
     trainer = make_trainer(setup)
     serving_input_fn = serving_inputs.serving_input_fn_of(job, params, dataset)
-    exports = exporters.Exports(model_dir, exporters.make(config.export, job, serving_input_fn), serving_input_fn)
+    data = dataset.evaluation_data if dataset else ''
+    exports = exporters.Exports(model_dir, exporters.make(config.export, job, serving_input_fn, data), serving_input_fn)
     trains_from = params.start_step if plan.trains else None
     after_last = wrong_answers.writer(dataset, model_dir)
-    evaluation = Evaluation(model_dir, lambda: make_evaluator(setup), exports, rule, trains_from, after_last)
+    evaluation = Evaluation(model_dir, lambda: make_evaluator(setup), exports, rule, trains_from, after_last, data)
     if plan.evaluates:  # before training costs hours
         evaluation.check_early()
 

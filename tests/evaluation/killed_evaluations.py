@@ -84,18 +84,19 @@ class Run:
             session.run(global_step.assign(step))
             return v1.train.Saver(max_to_keep=10).save(session, str(self.folder / 'model.ckpt'), step)
 
-    def process(self):
+    def process(self, data=''):
         model_dir = str(self.folder)
         job = types.SimpleNamespace(best_metric=self.metric, best_mode='min')
         return evaluation.Evaluation(
             model_dir,
             lambda: FakeEvaluator(self.machine),
-            exporters.Exports(model_dir, exporters.make(('best', 'final'), job, lambda: None)),
+            exporters.Exports(model_dir, exporters.make(('best', 'final'), job, lambda: None, data)),
             early_stopping.EarlyStopping('loss', 'min', patience=1),
+            data=data,
         )
 
-    def evaluates(self, *checkpoints):
-        process = self.process()
+    def evaluates(self, *checkpoints, data=''):
+        process = self.process(data)
         process.make_up()
         for checkpoint, final in checkpoints:
             process.evaluate_checkpoint(checkpoint, final)

@@ -211,3 +211,32 @@ def test_what_has_learnt_nothing_is_not_the_best(tmp_path, machine, monkeypatch)
     assert run.left()['best'] == []
     run.evaluates((run.save(20), False))
     assert run.left()['best'] == ['model.ckpt-20']
+
+
+def test_evaluations_on_other_data_are_not_compared(tmp_path, machine, monkeypatch, caplog):
+    run = Run(tmp_path, machine)
+    checkpoints = {step: run.save(step) for step in (20, 40)}
+    monkeypatch.setitem(LOSSES, 20, 0.1)
+    run.evaluates((checkpoints[20], False), data='easy')
+    monkeypatch.setitem(LOSSES, 20, 0.9)
+    monkeypatch.setitem(LOSSES, 40, 0.5)
+    run.evaluates((checkpoints[20], False), (checkpoints[40], False), data='hard')
+    left = run.left()
+    assert left['lines'] == [(20, 0.1), (20, 0.9), (40, 0.5)]  # the finished one was evaluated again
+    assert left['best_json'] == (40, 0.5) and left['stop'] == {}
+    assert caplog.text.count('the evaluation files or --eval_steps have changed') == 1
+    run.evaluates((checkpoints[40], False), data='hard')
+    assert len(run.left()['lines']) == 3
+
+
+def test_what_an_earlier_version_has_evaluated_counts(tmp_path, machine):
+    """It did not write on which data."""
+    run = Run(tmp_path, machine)
+    checkpoint = run.save(20)
+    run.evaluates((checkpoint, False))
+    path = tmp_path / file_names.LAST_EVALUATION
+    entry = json.loads(path.read_text())
+    del entry['data'], entry['since']
+    path.write_text(json.dumps(entry))
+    run.evaluates((checkpoint, False), data='new')
+    assert len(run.left()['lines']) == 1

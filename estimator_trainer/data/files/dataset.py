@@ -55,6 +55,7 @@ class FileDataset:
         shuffle: the value of --shuffle, after auto has been decided.
         contents: describes the files, for config.json and for the other tasks: the number of files and examples, and a
             digest of the names, sizes and counts of the training files.
+        evaluation_data: changes with the names, sizes and counts of the evaluation files, and with --eval_steps.
         serving_features: the features of a tf.Example that a SavedModel takes, by name.
 
     Raises:
@@ -93,6 +94,7 @@ class FileDataset:
             name: feature for name, feature in train.features.items() if name not in (spec.label, spec.key)
         }
         evaluation = self._sources['eval_files']
+        self.evaluation_data = f'{_contents(evaluation)["digest"]}/{config.eval_steps or "all"}'
         if train.paths == evaluation.paths:  # as for a command that only evaluates
             _log.info('data: %d file(s) with %d examples, --shuffle=%s', len(train.paths), self.num_train, self.shuffle)
         else:
