@@ -1,9 +1,11 @@
 """Sends the scratch folder to the store, one pass at a time: takes a snapshot, plans, and carries the plan out."""
 
+import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
+from estimator_trainer.run_dir import file_names
 from estimator_trainer.storage import fetch, names, send_order
 from estimator_trainer.storage.lease import Lease, NoLease
 from estimator_trainer.storage.scratch_state import ScratchState
@@ -45,7 +47,8 @@ class Mirror:
         share: Share,
     ):
         self._store, self._lease, self._state, self._keep, self._share = store, lease, state, keep, share
-        self._reader = SnapshotTaker(run_folder(scratch), links_folder(scratch), share)
+        self._folder = run_folder(scratch)
+        self._reader = SnapshotTaker(self._folder, links_folder(scratch), share)
         self._news: tuple | None = None  # of the snapshot that is being sent
         self._foreign: dict[str, Object] = {}
         self._below: tuple[str, ...] = ()  # folders that are runs of their own: not ours
@@ -85,6 +88,7 @@ class Mirror:
         snapshot = self._reader.take()
         known = self._state.digests()
         self.unsteady = []
+        self._refuse_an_emptied_folder(snapshot.contents, known)
         local = {name: found.digest for name, found in snapshot.contents.items() if not name.startswith(self._below)}
         ours = [name for name in known if self._share.owns(name) and not name.startswith(self._below)]
         remote = {name: known[name] for name in ours} | dict.fromkeys(self._foreign)
@@ -116,6 +120,16 @@ class Mirror:
         if self.has_news():
             raise FileChanged(names.POINTER)
         return snapshot.newest is not None or not self._reader.has_pointer()
+
+    def _refuse_an_emptied_folder(self, contents: Container[str], known: Container[str]) -> None:
+        """A cleaner of caches may remove the scratch folder while the run goes on: that deletes nothing in the store.
+        Raises OSError."""
+        sure = names.LAST_EVALUATION if self._share.role == 'evaluator' else file_names.CONFIG  # never removed by a run
+        if self._share.owns(sure) and sure in known and sure not in contents:
+            said = (
+                f'the scratch folder was emptied while the run went on: {sure} is gone. Nothing is deleted in the store'
+            )
+            raise FileNotFoundError(errno.ENOENT, said, self._folder)
 
     def _advance(self) -> None:
         self._stuck = None

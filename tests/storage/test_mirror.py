@@ -1,6 +1,7 @@
 """A mirror against a store in memory that fails, loses answers, and is left by senders that are killed."""
 
 import itertools
+import shutil
 
 import pytest
 
@@ -172,6 +173,21 @@ def test_an_emptied_scratch_folder_empties_nothing(tmp_path, remote):
             path.unlink()
     machine = Machine(tmp_path, remote).start()
     machine.push()
+    assert remote.contents() == before
+
+
+@pytest.mark.parametrize('is_made_again', [False, True])
+def test_a_scratch_folder_that_is_emptied_while_the_run_goes_on_empties_nothing(tmp_path, remote, is_made_again):
+    """As by a cleaner of caches. The next line of metrics.jsonl makes the folder again."""
+    machine = Machine(tmp_path, remote).start()
+    train(machine)
+    before = remote.contents()
+    shutil.rmtree(machine.run)
+    if is_made_again:
+        machine.write('metrics.jsonl', 'one line')
+    for _ in range(2):
+        with pytest.raises(OSError, match='the scratch folder was emptied while the run went on: config.json is gone'):
+            machine.push()
     assert remote.contents() == before
 
 
