@@ -99,14 +99,14 @@ def decide(rule: EarlyStopping, evaluations: Iterable[Mapping[str, Any]], model_
     """Writes the verdict down, if it is to stop. Returns it."""
     verdict = rule.verdict(evaluations)
     if verdict:
-        protocol.write_json(_path(model_dir), verdict)
+        protocol.write_json(_path(model_dir), verdict, durable=True)
     return verdict
 
 
 def end_from_outside(rule: EarlyStopping, model_dir: str, step: int, why: str) -> None:
     """Ends the training of a run with `rule` as an evaluation does, for somebody who watches the run from outside."""
     verdict = {**dataclasses.asdict(rule), 'step': step, 'why': why}
-    protocol.write_json(_path(model_dir), verdict)
+    protocol.write_json(_path(model_dir), verdict, durable=True)
 
 
 def remove_unfinished(model_dir: str) -> None:

@@ -101,7 +101,7 @@ def read(model_dir: str) -> EvaluationEntry | None:
 def write(model_dir: str, entry: EvaluationEntry) -> None:
     """Writes eval/last.json, whole or not at all. Raises OSError."""
     os.makedirs(os.path.dirname(_path(model_dir)), exist_ok=True)
-    protocol.write_json(_path(model_dir), dataclasses.asdict(entry))
+    protocol.write_json(_path(model_dir), dataclasses.asdict(entry), durable=True)
 
 
 def remove_unfinished(model_dir: str) -> None:

@@ -21,7 +21,7 @@ from estimator_trainer.evaluation.evaluation import Evaluator
 from estimator_trainer.evaluation.serving_inputs import ServingInputFn
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.job_types import Estimator
-from estimator_trainer.run_dir import events, locks, metrics_log, protocol, removal
+from estimator_trainer.run_dir import events, file_names, locks, metrics_log, protocol, removal
 
 _log = logging.getLogger('estimator_trainer')
 _BEST_JSON = 'best.json'
@@ -162,7 +162,8 @@ class BestExporter(tf.estimator.Exporter):
                 f'give: it has {", ".join(sorted(eval_result))}.'
             )
         value = float(eval_result[self.metric])
-        best = best_so_far(export_path) or self._of_an_earlier_program(export_path)
+        best = best_so_far(export_path) or self._repaired(export_path, int(eval_result['global_step']))
+        best = best or self._of_an_earlier_program(export_path)
         may_be_best = metrics_log.may_be_best({**eval_result, self.metric: value}, self.metric)
         if not may_be_best or not self._better(value, best):
             if best and best['saved_model']:
@@ -181,11 +182,31 @@ class BestExporter(tf.estimator.Exporter):
                 'saved_model': os.path.basename(path),
                 **({'data': self._data} if self._data else {}),
             },
+            durable=True,
         )
         _remove_others(export_path, os.path.basename(path), best if best and best['saved_model'] else None)
         where = protocol.path_for_user(path, os.environ)
         _log.info('export: %s %.4f at step %d is the best so far: %s', self.metric, value, step, where)
         return path
+
+    def _repaired(self, export_path: str, step: int) -> dict[str, Any] | None:
+        """What a damaged best.json has said, by the evaluations before `step`. A new one is written. None: it is not
+        damaged, or there is nothing to keep."""
+        path, models = os.path.join(export_path, _BEST_JSON), _saved_models(export_path)
+        if not models or not os.path.isfile(path) or _is_object(path):
+            return None
+        log_path = os.path.join(os.path.dirname(os.path.dirname(export_path)), file_names.EVALUATIONS)
+        lines = [line for line in metrics_log.MetricsLog(log_path).read() if line.get('step') != step]
+        lines = [line for line in lines if self.metric in line and metrics_log.may_be_best(line, self.metric)]
+        if not lines:
+            return None
+        choose = max if self._mode == 'max' else min
+        line = choose(lines, key=lambda line: line[self.metric])
+        known = {'metric': self.metric, 'mode': self._mode, 'value': line[self.metric], 'step': line['step']}
+        best = {**known, 'saved_model': models[-1]}
+        _log.warning('WARNING: export: %s is damaged; the best evaluation so far says what it has said', path)
+        protocol.write_json(path, best, durable=True)
+        return best
 
     def _of_an_earlier_program(self, export_path: str) -> dict[str, Any] | None:
         """Its best evaluation in this model_dir, as best.json would say it, but without a SavedModel; None: no such."""
@@ -229,11 +250,18 @@ def best_so_far(export_path: str) -> dict[str, Any] | None:
     try:
         with open(os.path.join(export_path, _BEST_JSON), encoding='utf-8') as file:
             best = json.load(file)
-    except (FileNotFoundError, json.JSONDecodeError):
+    except (FileNotFoundError, ValueError):
         return None
     if not isinstance(best, dict) or {'metric', 'mode', 'value', 'saved_model'} - best.keys():
         return None
     return best if os.path.isdir(os.path.join(export_path, best['saved_model'])) else None
+
+
+def _is_object(path: str) -> bool:
+    try:
+        return bool(protocol.read_object(path))
+    except ValueError:
+        return False
 
 
 def _saved_models(folder: str) -> list[str]:

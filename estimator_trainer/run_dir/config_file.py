@@ -10,7 +10,6 @@ from estimator_trainer.run_dir import files as files_of_run
 from estimator_trainer.run_dir.run_folder import RunFolder
 
 JOB_FILE = 'job.pkl'  # a Job that no module holds; config.json names it so, wherever the model_dir is
-EXAMPLES = 'examples.json'  # how many examples each checkpoint has trained, where its step does not say it
 KEYS = frozenset(('job', 'loop', 'params', 'flags', 'global_batch_size', 'seed'))  # without them it tells of no run
 _TAKEN_UP_AT = 'taken_up_at'
 _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'mixed_precision', 'params')
@@ -203,14 +202,14 @@ def keep_examples(model_dir: str, global_batch: int, step: int, examples: int) -
     kept = _kept_examples(model_dir)
     there = RunFolder(model_dir).steps
     kept = {name: number for name, number in kept.items() if int(name) in there}
-    protocol.write_json(os.path.join(model_dir, EXAMPLES), kept | {str(step): examples})
+    protocol.write_json(os.path.join(model_dir, file_names.EXAMPLES), kept | {str(step): examples}, durable=True)
 
 
 def _kept_examples(model_dir: str) -> dict[str, int]:
     """{step of a checkpoint: examples that it has trained}, of those whose step does not say it."""
     return {
         step: examples
-        for step, examples in RunFolder(model_dir).object(EXAMPLES).items()
+        for step, examples in RunFolder(model_dir).object(file_names.EXAMPLES).items()
         if step.isdecimal() and type(examples) is int
     }
 
@@ -226,7 +225,7 @@ def write(model_dir: str, new: Mapping[str, Any]) -> None:
         os.makedirs(model_dir, exist_ok=True)
     except OSError as error:
         raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name another folder.') from error
-    protocol.write_json(os.path.join(model_dir, file_names.CONFIG), new)
+    protocol.write_json(os.path.join(model_dir, file_names.CONFIG), new, durable=True)
 
 
 def _cure_of_batch(differences: Sequence[tuple[str, Any, Any]], new: Mapping[str, Any]) -> str:

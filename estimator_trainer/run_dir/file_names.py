@@ -8,6 +8,7 @@ TRAINING = 'training.json'
 STATUS = 'status.json'
 REPORT = 'report.json'
 EARLIER_STARTS = 'earlier_starts.json'  # the starts of the supervisor before the last one
+EXAMPLES = 'examples.json'  # how many examples each checkpoint has trained, where its step does not say it
 METRICS = 'metrics.jsonl'
 EVALUATIONS = 'eval/metrics.jsonl'
 STOP = 'eval/stop.json'  # the decision to stop early

@@ -32,6 +32,26 @@ def refuse_in_run(folder: str, flag: str = '--model_dir') -> None:
     for name, key in _KEYS.items():
         if _has_not(key, os.path.join(folder, name), is_first_line=name.endswith('.jsonl')):
             raise UsageError(f'{flag}={folder}: its {name} is not of a run; move it away, or name another folder.')
+    if not _has_examples(os.path.join(folder, file_names.EXAMPLES)):
+        name = file_names.EXAMPLES
+        raise UsageError(f'{flag}={folder}: its {name} is not of a run; move it away, or name another folder.')
+    for name in (file_names.METRICS, file_names.EVALUATIONS):  # which a run appends to
+        path = os.path.join(folder, name)
+        if os.path.lexists(path) and not (os.path.isfile(path) and os.access(path, os.W_OK)) or os.path.islink(path):
+            why = 'is a symbolic link' if os.path.islink(path) else 'cannot be appended to'
+            raise UsageError(f'{flag}={folder}: its {name} {why}; put a file there that this user may write.')
+
+
+def _has_examples(path: str) -> bool:
+    """Whether the file says how many examples each checkpoint has trained, or tells nothing."""
+    try:
+        with open(path, encoding='utf-8') as file:
+            value = json.loads(file.read().strip('\0 \r\n') or '{}')
+    except OSError:
+        return True
+    except ValueError:
+        return False
+    return isinstance(value, dict) and all(step.isdecimal() and type(count) is int for step, count in value.items())
 
 
 def refuse_json(path: str, key: str, flag: str) -> None:

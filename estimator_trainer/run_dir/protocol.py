@@ -36,14 +36,20 @@ VARIABLES = (ERROR_FILE, GENERATION, STARTED, ISOLATED, WORKERS, RUN_KEY_FILE, Q
 PROFILE_SIGNAL = signal.SIGUSR2  # to a task: it profiles its next steps; to a supervisor, which passes it on
 
 
-def write_json(path: str, value: Any) -> None:
+def write_json(path: str, value: Any, durable: bool = False) -> None:
     """Writes a JSON file whole or not at all.
+
+    Args:
+        durable: it is on the disk before it has its name, so that it is whole if the machine loses its power.
 
     Raises:
         OSError: it cannot be written.
     """
     with files.replacing(path) as temporary, files.create(temporary) as file:
         file.write(indented(value) + '\n')
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def given_flags(model_dir: str, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from estimator_trainer.run_dir import config_file, file_names
+from estimator_trainer.run_dir import file_names
 
 T = TypeVar('T')
 
@@ -27,7 +27,7 @@ _LOCAL = re.compile(
 )
 _EARLY = (  # a resumed run looks at these beside the checkpoint
     file_names.CONFIG,
-    config_file.EXAMPLES,
+    file_names.EXAMPLES,
     file_names.GRAPH,
     file_names.METRICS,
 )

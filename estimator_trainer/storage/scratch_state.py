@@ -22,12 +22,14 @@ class ScratchState:
     Attributes:
         path: of the file.
         is_new: the folder was not used for this URL before.
+        is_damaged: a file of this name is there, and is no JSON, as after the machine has lost its power.
         is_of_others: a file of this name is there, and no trainer has written it.
     """
 
     def __init__(self, folder: str, url: str):
         self.path, self._url = os.path.join(folder, NAME), url
         found = protocol.read_json(self.path)
+        self.is_damaged = os.path.lexists(self.path) and not found
         self.is_of_others = os.path.lexists(self.path) and not {'url', 'sent'} <= set(found)
         self.is_new = found.get('url') != url
         found = {} if self.is_new else found
@@ -38,7 +40,7 @@ class ScratchState:
     def save(self) -> None:
         """Raises OSError."""
         entry = {'url': self._url, 'token': self.token, 'claims': self._claims, 'sent': self._sent}
-        protocol.write_json(self.path, entry)
+        protocol.write_json(self.path, entry, durable=True)
 
     @property
     def tokens(self) -> list[str]:

@@ -146,6 +146,11 @@ def _run(
 
 
 def _refuse_what_others_have(scratch: str, known: scratch_state.ScratchState) -> None:
+    if known.is_damaged:
+        raise UsageError(
+            f'--scratch_dir={scratch}: {known.path} is damaged, so nobody knows what the store has of the run there. '
+            'Move the folder away: the run is fetched again. A checkpoint that was not sent is in that folder alone.'
+        )
     for each in (mirror.run_folder(scratch), mirror.links_folder(scratch)):
         if os.path.lexists(each) and (os.path.islink(each) or not os.path.isdir(each) or os.listdir(each)):
             raise UsageError(f'--scratch_dir={scratch}: {each} holds something else; name another folder.')

@@ -44,6 +44,7 @@ COLOURS = tuple(f'#0a0b1{number}' for number in range(NUM_COLOURS))
 _VARIABLES = {INK: 'ink', RULE: 'rule', GOOD: 'good', BAD: 'bad', PALE: 'pale'}
 _VARIABLES |= {colour: f'c{number}' for number, colour in enumerate(COLOURS)}
 _STYLE = {
+    'text.parse_math': False,  # names of metrics and runs may hold $
     'svg.fonttype': 'none',  # text stays text
     'svg.hashsalt': 'estimator_trainer',  # the same bytes each time
     'path.simplify': True,

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tqdm
 
@@ -39,6 +39,7 @@ class Reports:
         self._metrics = metrics_log.MetricsLog(os.path.join(self._config.model_dir, file_names.METRICS))
         self._bar: tqdm.tqdm | None = None
         self._loss: float | None = None  # of the last step
+        self._said_missing = False
 
     def start(self, step: int) -> None:
         """Training begins, or goes on, after this step. The speed is measured from the end of the first call, which
@@ -112,10 +113,19 @@ class Reports:
                 if steps_per_sec is not None and not is_over:
                     left = [f'{duration((self._max_steps - shown_step) / max(steps_per_sec, 1e-9))} left']
                 _log.info('%s', '  '.join([f'step {shown_step}/{self._max_steps}', f'loss {loss:.4f}', *speed, *left]))
-            self._metrics.write('train', at, {'loss': loss, **known, **self._setup.counts()})
+            self._keep(at, {'loss': loss, **known, **self._setup.counts()})
             for rate in known.values():
                 self._training.write_rate(at, rate)
         self._reported, self._last_reported = [self._reported[-1], (step, now)], step
+
+    def _keep(self, step: int, values: dict[str, Any]) -> None:
+        """Writes a line of metrics.jsonl. One that is missing costs less than the steps since the last checkpoint."""
+        try:
+            self._metrics.write('train', step, values)
+        except OSError as error:
+            if not self._said_missing:
+                _log.warning('WARNING: lines of %s are missing: %s', file_names.METRICS, error)
+            self._said_missing = True
 
     def _steps_per_sec(self, step: int, now: float) -> float | None:
         """Since the last report, or the one before. None: there has been a single step or call, which tells nothing."""

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.evaluation import exporters
+from estimator_trainer.run_dir import metrics_log
 
 v1 = tf.compat.v1
 
@@ -201,3 +202,17 @@ def test_the_best_evaluation_of_an_earlier_program_counts(tmp_path):
     assert run.hear(0.79) is None and not (tmp_path / 'export' / 'best' / 'best.json').exists()
     assert run.hear(0.81) is not None and run.hear(0.805) is None
     assert run.best['value'] == 0.81 and (tmp_path / 'export' / 'best' / '900').is_dir()
+
+
+@pytest.mark.parametrize('torn', [b'', b'\0\0\0', b'{"metric": "accu', b'\xff\xfe'])
+def test_a_best_json_that_the_machine_has_torn_costs_no_better_model(tmp_path, torn):
+    run = Best(tmp_path / 'export' / 'best')
+    log = metrics_log.MetricsLog(str(tmp_path / 'eval/metrics.jsonl'))
+    for step, value in ((10, 0.9), (20, 0.4)):
+        log.write('eval', step, {'accuracy': value, 'loss': 1.0})
+    run.hear(0.9)
+    before = run.best
+    (tmp_path / 'export/best/best.json').write_bytes(torn)
+    assert not run.hear(0.4) and run.best == before
+    assert saved_models(run.folder) == [before['saved_model']]
+    assert run.hear(0.95)

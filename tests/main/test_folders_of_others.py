@@ -149,6 +149,8 @@ def test_flights(tmp_path, capsys):
         ('training.json', '{"epochs": 3}'),
         ('metrics.jsonl', '{"loss": 1}\n'),
         ('eval/metrics.jsonl', '[]\n'),
+        ('examples.json', '{"cats": ["a.png"]}'),
+        ('examples.json', '[1]'),
     ],
 )
 def test_a_run_is_refused_where_files_of_others_have_its_names(tmp_path, name, text):
@@ -171,8 +173,20 @@ def test_a_run_is_refused_where_files_of_others_have_its_names(tmp_path, name, t
         ('metrics.jsonl', '{"step": 1, "lo'),
         ('metrics.jsonl', '{"step": 1}\n{"loss": 2}\n'),
         ('notes.json', '[]'),
+        ('examples.json', '{"10": 40}'),
     ],
 )
 def test_files_of_a_run_are_not_refused(tmp_path, name, text):
     filled(tmp_path, **{name: text})
     files_of_others.refuse_in_run(str(tmp_path))
+
+
+def test_metrics_that_cannot_be_appended_to_are_refused_before_training(tmp_path):
+    filled(tmp_path, **{'of_others.jsonl': '{"step": 1}\n'})
+    (tmp_path / 'metrics.jsonl').symlink_to('of_others.jsonl')
+    with pytest.raises(UsageError, match='its metrics.jsonl is a symbolic link'):
+        files_of_others.refuse_in_run(str(tmp_path))
+    (tmp_path / 'metrics.jsonl').unlink()
+    (tmp_path / 'metrics.jsonl').mkdir()
+    with pytest.raises(UsageError, match='its metrics.jsonl cannot be appended to'):
+        files_of_others.refuse_in_run(str(tmp_path))

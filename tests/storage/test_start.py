@@ -187,6 +187,15 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, remote, monkeypatch,
     assert lease_of(remote)['released']
 
 
+def test_a_sent_json_that_the_machine_has_torn_is_named(tmp_path, remote, capsys):
+    (tmp_path / 'mine' / 'run').mkdir(parents=True)
+    (tmp_path / 'mine' / 'run' / 'config.json').write_text('{}')
+    (tmp_path / 'mine' / 'sent.json').write_bytes(b'\0\0')
+    assert start(tmp_path / 'mine') == exit_codes.USAGE
+    assert 'sent.json is damaged' in capsys.readouterr().err
+    assert (tmp_path / 'mine' / 'sent.json').exists()
+
+
 @pytest.mark.parametrize('name', ['run/thesis.tex', 'sending/words.index', 'sending/deep/file', 'sent.json', 'run'])
 def test_files_of_others_in_the_folder_stay(tmp_path, remote, name, capsys):
     mine = tmp_path / 'mine' / name

@@ -139,3 +139,13 @@ def test_the_waits_so_far_and_those_since_the_last_report():
 def test_no_wait_is_reported_that_is_not_measured():
     waited = reports.Waits()
     assert waited.totals() == waited.since_last() == {}
+
+
+def test_a_line_that_cannot_be_written_costs_no_steps(tmp_path, monkeypatch, caplog):
+    def full(*_):
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(metrics_log.MetricsLog, 'write', full)
+    train(tmp_path, range(100))
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert said == ['WARNING: lines of metrics.jsonl are missing: [Errno 28] No space left on device']
