@@ -60,6 +60,10 @@ def _check_model_dir(model_dir: str) -> None:
         urls.check(model_dir)
         return
     urls.check_slashes(model_dir, '--model_dir')
+    try:
+        model_dir.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f'--model_dir={ascii(model_dir)}: is no UTF-8; name another folder.') from None
     if os.path.exists(model_dir) and not os.path.isdir(model_dir):
         raise UsageError(f'--model_dir={model_dir}: is a file; name a folder.')
     if set('*?[\\') & set(model_dir):

@@ -5,7 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 
-from estimator_trainer.this_process.child_process import DEVNULL, PIPE, Child, TookTooLong
+from estimator_trainer.this_process.child_process import DEVNULL, KILLED_SECS, PIPE, Child, TookTooLong
 
 _LAST_WORDS_SECS = 1  # for the last lines of a process that has ended
 _POLITELY = ('nice', '-n', '19')
@@ -88,7 +88,7 @@ class SideProcess:
         """Kills the process, and waits a bounded time for its last lines."""
         self.kill()
         if self._process:
-            self._process.wait()
+            self._process.wait(KILLED_SECS)
             if self._reader:
                 self._reader.join(_LAST_WORDS_SECS)
             if not (self._reader and self._reader.is_alive()):  # a process that left its group may hold the pipe

@@ -94,7 +94,8 @@ class Lock:
         except BlockingIOError:
             return False
         self._check()  # somebody may have written into it since
-        line = f'{os.getpid()} {os.uname().nodename or "?"} {boot_id()}'.encode()
+        machine = re.sub(r'[^\x21-\x7e]', '?', os.uname().nodename or '?')  # as _OURS has it
+        line = f'{os.getpid()} {machine} {boot_id()}'.encode()
         with contextlib.suppress(OSError):  # a full disk: the line is only for the messages of others
             os.pwrite(self._fd, line, 0)  # first, so that a reader finds no empty file in between
             os.ftruncate(self._fd, len(line))

@@ -19,7 +19,7 @@ from estimator_trainer.storage.lease import Lease, NoLease
 from estimator_trainer.storage.mirror import Mirror
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.signals import SignalRelay
-from estimator_trainer.this_process.child_process import Child
+from estimator_trainer.this_process.child_process import KILLED_SECS, Child
 
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.2
@@ -87,6 +87,8 @@ def _run(command: Sequence[str], environ: dict[str, str], must_end: Callable[[],
             kill_at = time.monotonic() + _KILL_SECS
         if kill_at and time.monotonic() >= kill_at:
             child.kill()
+        if kill_at and time.monotonic() >= kill_at + KILLED_SECS:  # the kernel does not let it go
+            return 128 + signal.SIGKILL
         while relay.pending:
             child.send(relay.pending.pop(0))
     return code if code >= 0 else 128 - code

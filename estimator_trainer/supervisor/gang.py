@@ -17,6 +17,7 @@ from estimator_trainer.supervisor.policy.restarts import Limits, Rules, TaskRest
 from estimator_trainer.supervisor.policy.task_commands import CannotStart, Launcher, StartedTask, TaskCommand
 from estimator_trainer.supervisor.reports import wording
 from estimator_trainer.supervisor.reports.report_file import GangView, task_states
+from estimator_trainer.this_process.child_process import KILLED_SECS
 from estimator_trainer.this_process.console import Console
 from estimator_trainer.this_process.signal_pipe import Signals
 
@@ -67,8 +68,7 @@ class Gang:
         self._launcher, self._limits, self._say = launcher, limits, console.say
         self._budgets = budgets or TaskRestartBudgets(Rules(max_restarts=0), random.Random())
         self.follower = follower or TrainingFollower(None, '', 0, 0)
-        self._show = show
-        self._profile_tasks = profile_tasks
+        self._show, self._profile_tasks = show, profile_tasks
         self._numbers = {command.name: number for number, command in enumerate(commands)}
         self._chief = next(command for command in commands if command.trains)
         self._running: list[StartedTask] = []
@@ -81,6 +81,7 @@ class Gang:
         self._judge_at: float | None = None
         self._drain_until: float | None = None
         self._kill_at: float | None = None
+        self._give_up_at = float('inf')  # on killed processes
 
     def run(self, signals: Signals) -> GangOutcome:
         """Starts every task, and returns when all have ended. `signals` is entered.
@@ -96,7 +97,7 @@ class Gang:
         6. Training is done, but a ps or the evaluator still runs after `drain_secs`: all are stopped.
         7. All tasks have ended with 0, but for those that serve for ever: these are stopped, and the gang is done.
 
-        Whatever happens here, an exception too, no process of a task's group is left.
+        Whatever happens here, an exception too, no process of a task's group is left that the kernel lets go.
         """
         self._started = time.monotonic()
         with selectors.DefaultSelector() as selector:
@@ -131,8 +132,7 @@ class Gang:
     def _step(self, received: Sequence[signal.Signals]) -> None:
         """Acts on what has happened since the last step."""
         now = time.monotonic()
-        ended, stopping = self._reap(now), self._over
-        looked = self.follower.look(now)
+        ended, stopping, looked = self._reap(now), self._over, self.follower.look(now)
         for signum in received:
             if signum == PROFILE_SIGNAL:
                 self._profile()
@@ -191,10 +191,14 @@ class Gang:
         ended = []
         for task in tuple(self._running):
             code = task.poll()
-            if code is not None:
+            if code is not None or now >= self._give_up_at:
                 self._running.remove(task)
                 began = self._began[task.name] - self._started
-                ended.append(dataclasses.replace(task.end(code, now - self._started), began=began))
+                ended.append(
+                    dataclasses.replace(
+                        task.end(-signal.SIGKILL if code is None else code, now - self._started), began=began
+                    )
+                )
         self._ended += ended
         return ended
 
@@ -264,8 +268,8 @@ class Gang:
         self._send(signum)
 
     def _kill(self, why: str) -> None:
-        self._kill_at = None
-        names = self._names()
+        self._kill_at, names = None, self._names()
+        self._give_up_at = min(self._give_up_at, time.monotonic() + KILLED_SECS)
         self._say(f'{why}; killing {", ".join(names)}' if names else why)
         self._send(signal.SIGKILL)
 

@@ -263,8 +263,9 @@ class LocalSupervisor(Supervisor[list[int]]):
             run.earlier_starts, run.report, run.status, run.training, False, False, run.last_metrics, run.named_step
         )
         self._earlier = run_starts.newest(starts)
-        if self._earlier:
-            report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say).write({run_starts.KEY: self._earlier})
+        kept = report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say)
+        if self._earlier and not kept.write({run_starts.KEY: self._earlier}):
+            return  # then report.json alone knows of them
         with contextlib.suppress(OSError):
             removal.file(self._report, removal.Named(re.escape(file_names.REPORT)))
 

@@ -44,6 +44,14 @@ def room(where: int, num_bytes: int) -> int:
     return where
 
 
+def region_bytes(num_bytes: int) -> int:
+    """The bytes of a region for so many: one of eight sizes between a power of two and the next one. Arrays whose sizes
+    vary use the same regions again."""
+    eighth = 1 << max(0, (num_bytes - 1).bit_length() - 4)
+    step = max(ALIGNMENT, eighth)
+    return -(-num_bytes // step) * step
+
+
 def aligned(array: np.ndarray) -> np.ndarray:
     """An empty array of this shape and type that TensorFlow takes over without a copy."""
     space = np.empty(array.nbytes + ALIGNMENT, np.uint8)

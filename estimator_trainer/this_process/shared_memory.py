@@ -185,13 +185,14 @@ class SharedMemory:
     def _take(self, num_bytes) -> int:
         """Where a region is that no task reads any more."""
         with self._changed:
-            if not self._free[num_bytes]:
+            region = mapped_memory.region_bytes(num_bytes)
+            if not self._free[region]:
                 self._read_news()
-            if self._free[num_bytes]:
-                where = self._free[num_bytes].pop()
+            if self._free[region]:
+                where = self._free[region].pop()
             else:
-                where = mapped_memory.room(self._end, num_bytes)
-                self._end = where + -(-num_bytes // mapped_memory.ALIGNMENT) * mapped_memory.ALIGNMENT
+                where = mapped_memory.room(self._end, region)
+                self._end = where + region
                 os.ftruncate(self._memory, mapped_memory.piece(where)[1])  # what is not written takes no memory
             self._readers[where] = self.size - 1
             return where
@@ -269,7 +270,7 @@ class SharedMemory:
             return
         self._readers[where] -= 1
         if not self._readers[where]:
-            self._free[num_bytes].append(where)
+            self._free[mapped_memory.region_bytes(num_bytes)].append(where)
 
     def _close(self):
         """In a forked child: a socket that it kept would outlive this task."""

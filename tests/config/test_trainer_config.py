@@ -225,3 +225,7 @@ def test_flags_of_another_loop(flags, parts):
     with pytest.raises(UsageError) as caught:
         parse(['trainer', '--model_dir=run', '--max_steps=1', *flags])
     assert all(part in str(caught.value) for part in parts), caught.value
+
+
+def test_a_model_dir_that_no_page_could_name_is_refused():
+    assert 'is no UTF-8; name another folder' in refused('--model_dir=/data/nu\udcff', '--max_steps=5')

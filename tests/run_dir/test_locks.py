@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -228,3 +229,9 @@ def test_bytes_are_appended(tmp_path):
         with files.append(str(tmp_path / 'log')) as file:
             file.write(text)
     assert (tmp_path / 'log').read_bytes() == b'a\nb\n'
+
+
+@pytest.mark.parametrize('machine', ['node 7', 'knöten', ''])
+def test_a_machine_of_any_name_leaves_a_line_that_counts_as_ours(tmp_path, monkeypatch, machine):
+    monkeypatch.setattr(os, 'uname', lambda: types.SimpleNamespace(nodename=machine))
+    assert taken(tmp_path / 'lock') and taken(tmp_path / 'lock')

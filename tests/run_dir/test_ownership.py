@@ -187,3 +187,26 @@ def test_somebody_who_asks_whether_it_is_supervised_stops_nobody(tmp_path, monke
     monkeypatch.setattr(locks.Lock, 'take', lambda self: next(answers, None) is None and take(self))
     with ownership.supervise(str(tmp_path)):
         assert next(answers, 'asked again') == 'asked again'
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason='only root may become another user')
+@pytest.mark.parametrize('take', [ownership.claim, ownership.supervise])
+def test_a_lock_file_of_another_user_is_named(tmp_path, take):
+    """In a folder that both may write."""
+    folder = tmp_path / 'shared'
+    folder.mkdir()
+    for parent in (folder, *folder.parents):
+        parent.chmod(parent.stat().st_mode | 0o11) if parent != folder else parent.chmod(0o777)
+    with take(str(folder)):
+        pass
+    (lock,) = folder.iterdir()
+    lock.chmod(0o644)
+    os.seteuid(65534)
+    try:
+        with (
+            pytest.raises(UsageError, match=f'{lock.name} is of another user; have it made writable'),
+            take(str(folder)),
+        ):
+            pass
+    finally:
+        os.seteuid(0)

@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from estimator_trainer.supervisor import gang
 from estimator_trainer.supervisor.gang import Gang
 from estimator_trainer.supervisor.policy.causes import EndedBy, GangEndKind
 from estimator_trainer.supervisor.policy.restarts import Limits
@@ -115,3 +116,12 @@ def test_a_task_that_cannot_be_started_ends_those_that_were():
     cause = outcome.end.cause
     assert (cause.name, cause.code, cause.ended.never_started) == ('worker:1', 1, True)
     assert 'No such file or directory' in cause.ended.error.message
+
+
+def test_a_task_that_the_kernel_does_not_let_go_holds_nothing_up(monkeypatch):
+    """As one that waits for a file of a server that is gone: SIGKILL was sent, and it does not end."""
+    monkeypatch.setattr(gang, 'KILLED_SECS', 0.02)
+    held = Task(deaf=[signal.SIGTERM, signal.SIGKILL])
+    outcome, _ = outcome_of({'worker:0': held}, Limits(grace_secs=0.02), sent=[signal.SIGTERM])
+    assert outcome.end.exit_code == 143 and held.received[:2] == [signal.SIGTERM, signal.SIGKILL]
+    assert codes(outcome) == {'worker:0': -9}

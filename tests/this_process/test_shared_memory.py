@@ -9,6 +9,8 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from estimator_trainer.this_process import mapped_memory, shared_memory
 
@@ -174,3 +176,15 @@ def test_a_place_is_the_same_for_processes_of_one_machine():
 def test_needs_no_tensorflow():
     program = 'import sys, estimator_trainer.this_process.shared_memory; sys.exit("tensorflow" in sys.modules)'
     assert subprocess.run([sys.executable, '-c', program], timeout=BOUND_SECS).returncode == 0
+
+
+@given(st.integers(1, 2**40))
+def test_regions_are_little_larger_than_what_they_hold(num_bytes):
+    region = mapped_memory.region_bytes(num_bytes)
+    assert num_bytes <= region < num_bytes * 9 / 8 + mapped_memory.ALIGNMENT and region % mapped_memory.ALIGNMENT == 0
+    assert mapped_memory.region_bytes(region) == region
+
+
+def test_sizes_that_vary_have_few_regions():
+    """Arrays of any size between two powers of two share eight."""
+    assert len({mapped_memory.region_bytes(size) for size in range(2**14 + 1, 2**15 + 1)}) == 8

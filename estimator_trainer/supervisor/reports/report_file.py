@@ -223,14 +223,17 @@ class JsonFile:
     def __init__(self, path: str | None, say: Callable[[str], None]):
         self._path, self._say = path, say
 
-    def write(self, value: Mapping) -> None:
+    def write(self, value: Mapping) -> bool:
+        """Whether it was written."""
         if self._path is None:
-            return
+            return False
         try:
             protocol.write_json(self._path, value)
         except OSError as error:
             self._say(f'{self._path} cannot be written: {error.strerror}; the run goes on')
             self._say = lambda text: None
+            return False
+        return True
 
 
 class StatusFile:
