@@ -87,6 +87,16 @@ def has_ended(popen: subprocess.Popen[bytes]) -> bool:
         return True
 
 
+def stop(children: Sequence['Child'], secs: float) -> None:
+    """Sends SIGTERM to all, gives them so many seconds together to end, and closes them."""
+    for child in children:
+        child.send(signal.SIGTERM)
+    give_up_at = time.monotonic() + secs
+    for child in children:
+        child.wait(max(0.0, give_up_at - time.monotonic()))
+        child.close()
+
+
 class Child:
     """A child process that has been started. As a context manager it is closed at the end.
 

@@ -183,3 +183,14 @@ def test_a_child_without_line_ends_does_not_fill_the_memory():
     seen = sum(len(piece) for _ in range(100) for piece in splitter.feed(b'x' * 100))
     assert 0 < 100 * 100 - seen <= 64
     assert seen + len(splitter.close()[0]) == 100 * 100
+
+
+def test_all_have_time_to_save_before_they_are_killed(tmp_path):
+    saves = f'trap "touch {tmp_path}/saved; exit 143" TERM; echo ready; while :; do sleep .02; done'
+    deaf = 'trap "" TERM; echo ready; while :; do sleep .02; done'
+    children = [Child(['sh', '-c', script], stdout=PIPE) for script in (saves, deaf)]
+    for child in children:
+        assert next(child.lines()) == 'ready'
+    child_process.stop(children, 1)
+    assert (tmp_path / 'saved').exists()
+    assert [child.poll() for child in children] == [143, -signal.SIGKILL]

@@ -21,7 +21,7 @@ from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor.cluster_command import TRAINER, usable_cores
 from estimator_trainer.supervisor.policy import task_commands
 from estimator_trainer.supervisor.reports import report_file
-from estimator_trainer.this_process.child_process import PIPE, Child
+from estimator_trainer.this_process import child_process
 from estimator_trainer.this_process.signal_pipe import Signals
 from estimator_trainer.tools.sweep import sweep_report, targets
 from estimator_trainer.tools.sweep.sweep_report import DONE, FAILED, PRUNED, RUNNING, Trial, shown
@@ -29,6 +29,7 @@ from estimator_trainer.tools.sweep.sweep_report import DONE, FAILED, PRUNED, RUN
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.5  # between two looks at the evaluations
 _LEFT_SECS = 60  # for what a sweep that was killed has left: the kernel is ending it
+_GRACE_SECS = 45  # for the trials of a sweep that fails; a supervisor gives its task 30
 _LAST_LINES = 20
 _NEVER = 10**9  # evaluations: the trial does not stop by itself
 TRIAL = (*TRAINER, 'cluster', '--workers=1', '--noevaluator')
@@ -74,7 +75,7 @@ class RunningTrial:
         began: when this start of the sweep has started it, by time.monotonic().
     """
 
-    def __init__(self, trial: Trial, child: Child, cores: tuple[int, ...] = ()):
+    def __init__(self, trial: Trial, child: child_process.Child, cores: tuple[int, ...] = ()):
         self.trial, self.child, self.cores = trial, child, cores
         self.last: Evaluation | None = None
         self.is_pruned = False
@@ -133,6 +134,7 @@ class Sweep:
     def __init__(self, values, target: targets.Targets, study, metrics: IO[str] | None = None):
         self._values, self._target, self._study, self._plan, self._metrics = values, target, study, study.plan, metrics
         self._json = os.path.join(target.config.model_dir, file_names.SWEEP)
+        self._file = report_file.JsonFile(self._json, _log.warning)
         cores = usable_cores()
         self._shares = task_commands.core_shares(cores, values.parallel)  # of those that are free
         self._flags = [f'--intra_op_threads={max(1, len(cores) // values.parallel)}', *target.trainer_flags]
@@ -170,9 +172,8 @@ class Sweep:
                         self._stop(signum)
                     for running in tuple(self._running):
                         self._look(running)
-            finally:
-                for running in self._running:
-                    running.child.close()
+            finally:  # after an error: the trials save, as at a signal
+                child_process.stop([running.child for running in self._running], _GRACE_SECS)
         self._keep('stopped' if self.signum else 'done' if code == exit_codes.OK else 'failed')
         return code
 
@@ -211,23 +212,23 @@ class Sweep:
             return last.exit_code or exit_codes.FAILED
         return exit_codes.FAILED
 
-    def start(self, trial: Trial, cores: Sequence[int]) -> Child:
+    def start(self, trial: Trial, cores: Sequence[int]) -> child_process.Child:
         """The process of a trial: a supervisor of one task, which it restarts if it fails. It keeps the logs of the
         task, and writes report.json."""
         values, own = self._values, [*self._flags, *self._target.flags(trial.params), f'--model_dir={trial.model_dir}']
         argv = [*TRIAL, f'--max_restarts={values.max_restarts}', f'--isolate={values.isolate}', '--', *own]
         others = ('TF_CONFIG', *protocol.VARIABLES)  # tell a task of a cluster its place
         environ = {name: value for name, value in os.environ.items() if name not in others}
-        return Child(argv, env=environ, stdout=PIPE, stderr=PIPE, cores=cores)
+        return child_process.Child(argv, env=environ, stdout=child_process.PIPE, stderr=child_process.PIPE, cores=cores)
 
     def _keep(self, state: str) -> None:
-        document = sweep_report.document(state, vars(self._plan), self._study.trials(), self._target.flags)
-        protocol.write_json(self._json, document)
+        self._file.write(sweep_report.document(state, vars(self._plan), self._study.trials(), self._target.flags))
 
     def _look(self, running: RunningTrial) -> None:
         code = running.exit_code()  # before the evaluations: all that it wrote is seen
         if self.signum is None or code is not None:
-            self._judge(running)
+            with contextlib.suppress(OSError):  # the next look tries again
+                self._judge(running)
         if code is not None:
             self._running.remove(running)
             self._shares.append(running.cores)

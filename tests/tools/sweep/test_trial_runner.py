@@ -76,6 +76,9 @@ class FakeChild:
             file.write(json.dumps({'kind': 'eval', 'step': step, 'accuracy': accuracy(self.params, step)}) + '\n')
         return None
 
+    def wait(self, secs):
+        """It has ended."""
+
     def read_lines(self, descriptor):
         return [f'error: it was so ({self.code})']
 
