@@ -66,7 +66,6 @@ class EstimatorTrainer:
         if not (plan.is_multi_worker or plan.uses_parameter_servers):
             estimator.train(self._input_fn, max_steps=max_steps)
         else:  # it brings up this task's server, and evaluates nothing
-            sync_training.raise_when_a_task_is_lost()
             training_end.withhold()  # our evaluator reads training.json
             eval_input_fn = exact_evaluation.input_fn(setup.input_fn, setup.params, setup.run_configs.own)
             tf.estimator.train_and_evaluate(

@@ -102,7 +102,13 @@ class Loop:
         Raises:
             checkpoint_errors.CannotReadCheckpoint: the checkpoint was not restored. Where TensorFlow may not read
                 the file that names it, it starts from the beginning without a word.
+            RuntimeError: this process has trained already: its input does not begin at `step` again.
         """
+        if self.batches:
+            raise RuntimeError(
+                f'training would go on from step {step} with data of a later one, because TensorFlow has made another '
+                'session; the same command resumes from the last checkpoint'
+            )
         start = self._params.start_step
         if step < start and not self._plan.asynchronous:
             raise checkpoint_errors.CannotReadCheckpoint(

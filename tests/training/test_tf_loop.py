@@ -8,6 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.training import monitored_session
 
 from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.errors import UsageError
@@ -231,6 +232,19 @@ def test_an_evaluation_is_no_place_to_wait_in(tmp_path, watchdog, signum, codes)
     )
     evaluator.evaluate(estimator.latest_checkpoint())
     assert watchdog.codes == codes and watchdog._state.phase == training_file.EVALUATING
+
+
+def test_another_session_of_the_same_process_trains_nothing(tmp_path, watchdog, monkeypatch):
+    """Upstream makes one after such an error, from the last checkpoint, and its data begin where the process began."""
+    upstream = (tf.errors.AbortedError, tf.errors.UnavailableError)
+    monkeypatch.setattr(monitored_session, '_PREEMPTION_ERRORS', upstream)
+
+    def fails():
+        raise tf.errors.AbortedError(None, None, 'All 10 retry attempts failed')
+
+    with pytest.raises(RuntimeError, match='go on from step 2 with data of a later one'):
+        train(tmp_path, watchdog, save_steps=2, hooks=[At(3, fails)])
+    assert last_step(tmp_path) == 2
 
 
 @pytest.mark.parametrize('steps, agree', [((7, 7), True), ((7, 9), False), ((1024 + 7, 7), True)])
