@@ -64,8 +64,8 @@ class Loop:
         stop_reason: () -> EARLY_STOPPING, MAX_SECS or None; the chief is asked, or every asynchronous
             task, about twice a second.
         first_batches: None: nobody compares them.
-        keep_position: (step, batches) -> None, called on the chief before a checkpoint of this step is written;
-            `batches` have been read in this process.
+        keep_position: (step, batches, beside) -> None, called on the chief before a checkpoint of this step is written:
+            the steps of this process have trained so many batches, and hooks of the job have read others beside them.
 
     Attributes:
         step: the global step.
@@ -81,7 +81,7 @@ class Loop:
         stop_reason: Callable[[], str | None],
         profiler: 'Profiler | None' = None,
         first_batches: 'FirstBatches | None' = None,
-        keep_position: Callable[[int, float], None] | None = None,
+        keep_position: Callable[[int, float, float], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._plan, self._params, self._watchdog = plan, params, watchdog
@@ -186,7 +186,7 @@ class Loop:
             if not is_finite:
                 raise NotFiniteError(f'{name} is not finite at step {step}')
         if self._keep_position:
-            self._keep_position(step, self.batches + batches_beside)
+            self._keep_position(step, self.batches, batches_beside)
 
     def saved(self, step: int) -> None:
         """The chief has written a checkpoint of this step. Its evaluation may end training: the next look is fresh."""
@@ -262,7 +262,7 @@ class Loop:
 
         --max_steps is a global step. As with Estimator's StopAtStepHook, which fetches the global step from before the
         step, training ends with the first step that begins at max_steps - 1 or later and reaches max_steps.
-        --epochs counts examples, whatever the global step is.
+        --epochs counts the examples of steps, whatever the global step is, and not those that only hooks read.
         """
         most = self._params.max_steps
         if self._plan.asynchronous:

@@ -102,6 +102,23 @@ def test_examples_of_a_checkpoint_whose_step_does_not_say_them(tmp_path):
     assert config_file.position_shift(folder, 8, 24) == 576
 
 
+def test_epochs_do_not_count_what_only_hooks_have_read(tmp_path):
+    folder = str(tmp_path)
+    config_file.write(folder, {'global_batch_size': 8})
+    for step in (10, 20):
+        (tmp_path / f'model.ckpt-{step}.index').write_text('')
+        config_file.keep_examples(folder, 8, step, 3 * 8 * step, beside=2 * 8 * step)
+    assert [config_file.position_shift(folder, 8, step) for step in (0, 10, 20)] == [0, 160, 320]
+    assert [config_file.trained_shift(folder, 8, step) for step in (0, 10, 20)] == [0, 0, 0]
+
+    # The run resumes, and no hook reads any more.
+    config_file.write(folder, {'global_batch_size': 8, **config_file.history(folder, 8, 20)})
+    (tmp_path / config_file.EXAMPLES).unlink()  # of the tasks that have no other file of the chief's
+    assert [config_file.trained_shift(folder, 8, step) for step in (0, 20, 30)] == [0, 0, 0]
+    config_file.keep_examples(folder, 8, 30, 30 * 8 + 320, beside=320)
+    assert (config_file.position_shift(folder, 8, 30), config_file.trained_shift(folder, 8, 30)) == (320, 0)
+
+
 def test_examples_of_checkpoints_that_are_gone_are_forgotten(tmp_path):
     folder = str(tmp_path)
     config_file.write(folder, {'global_batch_size': 8})
