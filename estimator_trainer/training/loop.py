@@ -70,6 +70,8 @@ class Loop:
     Attributes:
         step: the global step.
         batches: trained in this process. The train_op may move the global step by any number for each of them.
+        not_finite: names of the weights that were not finite when training began, such as the least loss so far of a
+            job. They may stay so.
         why: the reason that ended training, one of `training_file.WHY`; None: it goes on, or a signal has ended it.
     """
 
@@ -89,7 +91,7 @@ class Loop:
         self._first_batches, self._keep_position, self._clock = first_batches, keep_position, clock
         self._asked: str | None = None
         self._asked_at: float | None = None
-        self.batches = 0
+        self.batches, self.not_finite = 0, set[str]()
         self.why: str | None = None
 
     def begin(self, step: int, saves: Saves, training: 'Training', reports: 'Reports | None' = None) -> AfterCall:
@@ -105,10 +107,8 @@ class Loop:
             RuntimeError: this process has trained already: its input does not begin at `step` again.
         """
         if self.batches:
-            raise RuntimeError(
-                f'training would go on from step {step} with data of a later one, because TensorFlow has made another '
-                'session; the same command resumes from the last checkpoint'
-            )
+            what = 'with data of a later one: TensorFlow has made another session; the same command resumes exactly'
+            raise RuntimeError(f'training would go on from step {step} {what}')
         start = self._params.start_step
         if step < start and not self._plan.asynchronous:
             raise checkpoint_errors.CannotReadCheckpoint(
@@ -180,10 +180,10 @@ class Loop:
             batches_beside: read in this process, but not by steps.
 
         Raises:
-            NotFiniteError: a weight is not finite. None such gets into a checkpoint.
+            NotFiniteError: a weight is not finite any more. None such gets into a checkpoint.
         """
         for name, is_finite in weights:
-            if not is_finite:
+            if not is_finite and name not in self.not_finite:
                 raise NotFiniteError(f'{name} is not finite at step {step}')
         if self._keep_position:
             self._keep_position(step, self.batches, batches_beside)

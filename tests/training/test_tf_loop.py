@@ -29,6 +29,7 @@ def model_fn(features, labels, mode, params):
     del features, labels
     step = v1.train.get_or_create_global_step()
     weight = v1.get_variable('weight', [2], initializer=v1.ones_initializer())
+    least = v1.get_variable('least_loss', [], initializer=v1.constant_initializer(INF))  # it has no gradient
     v1.get_variable('whole', [], tf.int32, initializer=v1.zeros_initializer())
     next_step = step + 1
     loss = tf.constant(2.0)
@@ -40,7 +41,7 @@ def model_fn(features, labels, mode, params):
         at, value = params['weight_at']
         new_weight = tf.where(tf.equal(next_step, at), [1.0, value], new_weight)
     v1.losses.add_loss(tf.constant(NAN))  # a part of no loss
-    with tf.control_dependencies([loss, weight.assign(new_weight)]):
+    with tf.control_dependencies([loss, weight.assign(new_weight), least.assign(params.get('least_loss', INF))]):
         train_op = step.assign_add(params.get('stride', 1))
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
@@ -218,6 +219,15 @@ def test_a_weight_that_is_not_finite_gets_into_no_checkpoint(tmp_path, watchdog,
     assert last_step(tmp_path) == watchdog.checkpoint_step == good
     assert checkpoints.damage(tf.train.latest_checkpoint(str(tmp_path))) is None
     assert np.isfinite(tf.train.load_variable(str(tmp_path), 'weight')).all()
+
+
+def test_a_weight_that_begins_as_infinity_may_stay_so(tmp_path, watchdog):
+    train(tmp_path, fakes.Watchdog(), 4)
+    train(tmp_path, fakes.Watchdog(), 6, least_loss=2.0)
+    assert tf.train.load_variable(str(tmp_path), 'least_loss') == 2
+    with pytest.raises(loop.NotFiniteError, match='least_loss is not finite at step 8'):
+        train(tmp_path, watchdog)
+    assert last_step(tmp_path) == 6
 
 
 @pytest.mark.parametrize('signum, codes', [(None, []), (TERM, [143]), (INT, [130])])
