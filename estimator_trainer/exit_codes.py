@@ -52,7 +52,8 @@ MEANINGS = {
     MODEL_DIR_TAKEN: 'a trainer or an evaluator on another machine uses the model_dir; if that machine is lost, its '
     'lock expires after a while',
     FILES_AWAY: 'files cannot be used at the moment: the file system fails (input/output error, stale file handle), a '
-    'store does not answer, the process that prepares the data makes no progress, or tasks see different files',
+    'store or a service does not answer, the process that prepares the data makes no progress, or tasks see different '
+    'files',
     NOT_SENT: 'the last checkpoint was saved on this machine, but could not be sent to the store of the model_dir; '
     'the same command on this machine sends it',
     COMPANION_LOST: "the process that secures this task's port (--secure) has ended or could not start",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
-from estimator_trainer.compat.patches import estimators, evaluation_graph, seeds
+from estimator_trainer.compat.patches import estimators, evaluation_graph, seeds, session_mends
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation.evaluation_journal import EvaluationProgress
 from estimator_trainer.evaluation.exact_evaluation import EvaluationInputFn
@@ -52,6 +52,7 @@ class EstimatorEvaluator:
         same_data: bool = False,
         progress: EvaluationProgress | None = None,
     ):
+        session_mends.raise_every_error()  # in another session all predictions would come again
         self._estimator, self._input_fn, self._steps, self._started = estimator, input_fn, steps, started
         self._progress = progress or EvaluationProgress(steps=steps)
         self._keeps = same_data

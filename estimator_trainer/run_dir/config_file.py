@@ -168,7 +168,12 @@ def history(model_dir: str, global_batch: int, step: int) -> dict[str, Any]:
     """
     old, parts = RunFolder(model_dir).config, batches(model_dir, global_batch, step)
     taken_up_at = old.get(_TAKEN_UP_AT) if old else step
-    return ({'batches': parts} if len(parts) > 1 else {}) | ({_TAKEN_UP_AT: taken_up_at} if taken_up_at else {})
+    beside = examples_beside(model_dir, step)
+    return (
+        ({'batches': parts} if len(parts) > 1 else {})
+        | ({file_names.BESIDE: [step, beside]} if beside else {})
+        | ({_TAKEN_UP_AT: taken_up_at} if taken_up_at else {})
+    )
 
 
 def batches(model_dir: str, global_batch: int, step: int) -> list[list[int]]:
@@ -194,24 +199,40 @@ def position_shift(model_dir: str, global_batch: int, step: int) -> int:
     return _examples_of(batches(model_dir, global_batch, step)[-1], step) - step * global_batch
 
 
-def keep_examples(model_dir: str, global_batch: int, step: int, examples: int) -> None:
-    """Keeps how many examples the checkpoint of a step has trained, where its step does not say it. Comes before the
-    checkpoint: a run that resumes from it reads its next example there."""
-    if examples - step * global_batch == position_shift(model_dir, global_batch, step):
+def trained_shift(model_dir: str, global_batch: int, step: int) -> int:
+    """`position_shift` without the examples that only hooks of the job have read: --epochs counts those of steps."""
+    return position_shift(model_dir, global_batch, step) - examples_beside(model_dir, step)
+
+
+def examples_beside(model_dir: str, step: int) -> int:
+    """How many of the examples before the checkpoint of a step hooks of the job have read outside the steps."""
+    began, beside = RunFolder(model_dir).config.get(file_names.BESIDE) or [0, 0]
+    return _kept_examples(model_dir, file_names.BESIDE).get(str(step), beside if step >= began else 0)
+
+
+def keep_examples(model_dir: str, global_batch: int, step: int, examples: int, beside: int = 0) -> None:
+    """Keeps how many examples the run has read before the checkpoint of a step, where its step does not say it, and how
+    many of them beside the steps. Comes before the checkpoint: a run that resumes from it reads its next example there.
+    """
+    if not beside and examples - step * global_batch == position_shift(model_dir, global_batch, step):
         return
-    kept = _kept_examples(model_dir)
     there = RunFolder(model_dir).steps
-    kept = {name: number for name, number in kept.items() if int(name) in there}
-    protocol.write_json(os.path.join(model_dir, file_names.EXAMPLES), kept | {str(step): examples}, durable=True)
+
+    def kept(key: str | None) -> dict[str, Any]:
+        return {name: number for name, number in _kept_examples(model_dir, key).items() if int(name) in there}
+
+    read_beside = kept(file_names.BESIDE) | ({str(step): beside} if beside else {})
+    new = kept(None) | {str(step): examples} | ({file_names.BESIDE: read_beside} if read_beside else {})
+    protocol.write_json(os.path.join(model_dir, file_names.EXAMPLES), new, durable=True)
 
 
-def _kept_examples(model_dir: str) -> dict[str, int]:
-    """{step of a checkpoint: examples that it has trained}, of those whose step does not say it."""
-    return {
-        step: examples
-        for step, examples in RunFolder(model_dir).object(file_names.EXAMPLES).items()
-        if step.isdecimal() and type(examples) is int
-    }
+def _kept_examples(model_dir: str, key: str | None = None) -> dict[str, int]:
+    """{step of a checkpoint: examples that it has trained}, of those whose step does not say it; or what another key of
+    the file has for steps."""
+    said: Any = RunFolder(model_dir).object(file_names.EXAMPLES)
+    if key is not None:
+        said = said.get(key) if isinstance(said.get(key), dict) else {}
+    return {step: examples for step, examples in said.items() if step.isdecimal() and type(examples) is int}
 
 
 def _examples_of(part: list[int], step: int) -> int:

@@ -51,7 +51,10 @@ def _has_examples(path: str) -> bool:
         return True
     except ValueError:
         return False
-    return isinstance(value, dict) and all(step.isdecimal() and type(count) is int for step, count in value.items())
+    if not isinstance(value, dict):
+        return False
+    value.pop(file_names.BESIDE, None)
+    return all(step.isdecimal() and type(count) is int for step, count in value.items())
 
 
 def refuse_json(path: str, key: str, flag: str) -> None:

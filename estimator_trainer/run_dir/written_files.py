@@ -20,7 +20,9 @@ FILES = (
     WrittenFile(('job.pkl',), _CHIEF, 'the Job of a run that `train` of Python has started with a Job of no module'),
     WrittenFile(('checkpoint', 'model.ckpt-*', 'graph.pbtxt'), _CHIEF, 'checkpoints'),
     WrittenFile(
-        ('examples.json',), _CHIEF, 'how many examples each checkpoint has trained; only if its step does not say it'
+        ('examples.json',),
+        _CHIEF,
+        'how many examples were read before each checkpoint; only if its step does not say it',
     ),
     WrittenFile(
         ('training.json',),

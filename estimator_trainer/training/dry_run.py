@@ -9,10 +9,10 @@ from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.data import prepared_sets
 from estimator_trainer.data.prepared_sets import Sizes
 from estimator_trainer.evaluation import early_stopping
-from estimator_trainer.jobs import Job, run_params
+from estimator_trainer.jobs import Job
 from estimator_trainer.run_dir import config_file, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.training import dues, messages
+from estimator_trainer.training import dues, messages, params_of_run
 from estimator_trainer.training import plan as planning
 
 _log = logging.getLogger('estimator_trainer')
@@ -49,9 +49,7 @@ def lines(plan: planning.Plan, url: str = '') -> list[str]:
         examples = job.num_train_examples
     steps = None
     if config.max_steps or examples or job.input_fn is not None:
-        batch, at = plan.global_batch_size, RunFolder(config.model_dir).named_step or 0
-        shift = config_file.position_shift(config.model_dir, batch, at)
-        steps = run_params.last_step(config.max_steps, config.epochs, examples, batch, shift)
+        steps = params_of_run.end(plan, examples, RunFolder(config.model_dir).named_step or 0)
     return [
         _training(config, plan.global_batch_size, steps, examples),
         _data(config, job, sizes),

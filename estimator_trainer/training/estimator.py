@@ -66,7 +66,6 @@ class EstimatorTrainer:
         if not (plan.is_multi_worker or plan.uses_parameter_servers):
             estimator.train(self._input_fn, max_steps=max_steps)
         else:  # it brings up this task's server, and evaluates nothing
-            sync_training.raise_when_a_task_is_lost()
             training_end.withhold()  # our evaluator reads training.json
             eval_input_fn = exact_evaluation.input_fn(setup.input_fn, setup.params, setup.run_configs.own)
             tf.estimator.train_and_evaluate(
@@ -259,7 +258,7 @@ class _Training:
 
 
 class _SavedListener(tf.estimator.CheckpointSaverListener):
-    """Lets no weight that is not finite into a checkpoint, and tells of each.
+    """Lets no weight that is not finite any more into a checkpoint, and tells of each.
 
     Args:
         loop: loop.Loop.
@@ -280,8 +279,9 @@ class _SavedListener(tf.estimator.CheckpointSaverListener):
         }
 
     def before_save(self, session: tf.compat.v1.Session, global_step_value: int) -> None:
-        finite = session.run(self._finite)
-        weights = [(name, bool(np.all(finite[name]))) for name in sorted(finite)]
+        weights = [(name, bool(np.all(finite))) for name, finite in sorted(session.run(self._finite).items())]
+        if not self._loop.batches:
+            self._loop.not_finite = {name for name, is_finite in weights if not is_finite}
         self._loop.saves(int(global_step_value), weights, self._batches_beside(session))
 
     def after_save(self, session: tf.compat.v1.Session, global_step_value: int) -> None:

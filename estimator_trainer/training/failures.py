@@ -129,6 +129,13 @@ def explain(error: BaseException, plan: Plan, watchdog: Watchdog) -> End:
         return _lost(error, text, plan.name, watchdog, lines)
     if isinstance(error, KeyboardInterrupt):
         return End(128 + signal.SIGINT, 'interrupted; the same command goes on from what is saved, if anything')
+    if _may_be_back(error):
+        return End(
+            exit_codes.FILES_AWAY,
+            f'a store or a service of the job does not answer ({what_failed.described(error)}); the same command goes '
+            'on from what is saved, if anything',
+            traceback=lines,
+        )
     return End(exit_codes.FAILED, what_failed.described(error), traceback=lines)
 
 
@@ -155,6 +162,13 @@ def _is_raised_by_tensorflow(error: BaseException) -> bool:
     """Whether TensorFlow's runtime has reported the error; code of a job raises the same classes."""
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and os.path.abspath(frames[-1].filename).startswith(_RAISING)
+
+
+def _may_be_back(error: BaseException) -> bool:
+    """Whether TensorFlow could not reach what may answer later: a store of files, a service of tf.data."""
+    if not isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)):
+        return False
+    return _is_raised_by_tensorflow(error) and not what_failed.is_of_python(error.message)
 
 
 def _not_finite(text: str, plan: Plan, watchdog: Watchdog) -> str:

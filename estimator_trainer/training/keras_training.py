@@ -4,7 +4,7 @@ import concurrent.futures
 import dataclasses
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 
 import numpy as np
@@ -107,6 +107,7 @@ class KerasTraining:
         if self._plan.is_chief:
             reported = reports.Reports(self._setup, self)
             replica_effects.say_batch_normalization((variable.name for variable in self.model.variables), self._plan)
+            self._loop.not_finite = {name for name, is_finite in self._weights() if not is_finite}
         self.begins = self._loop.begin(step, self._saves, self, reported)
         if self._is_new:
             self.save(step)
@@ -218,11 +219,15 @@ class KerasTraining:
         with strategy_mends.averages_read_beforehand(self.model.variables):
             if self._manager is None:  # the chief's
                 return
-            weights = self.model.trainable_variables
-            self._loop.saves(step, ((weight.name, bool(np.all(np.isfinite(weight.numpy())))) for weight in weights))
+            self._loop.saves(step, self._weights())
             self._manager.save(checkpoint_number=step)
         self._loop.saved(step)
         self._tell_saved(step)
+
+    def _weights(self) -> Iterator[tuple[str, bool]]:
+        """(name, whether all of it is finite), of each weight."""
+        for weight in self.model.trainable_variables:
+            yield weight.name, bool(np.all(np.isfinite(weight.numpy())))
 
     def _tell_saved(self, step: int) -> None:
         """`fit` saves within the scope of the training's strategy, where no other strategy can evaluate; the

@@ -64,12 +64,14 @@ class Loop:
         stop_reason: () -> EARLY_STOPPING, MAX_SECS or None; the chief is asked, or every asynchronous
             task, about twice a second.
         first_batches: None: nobody compares them.
-        keep_position: (step, batches) -> None, called on the chief before a checkpoint of this step is written;
-            `batches` have been read in this process.
+        keep_position: (step, batches, beside) -> None, called on the chief before a checkpoint of this step is written:
+            the steps of this process have trained so many batches, and hooks of the job have read others beside them.
 
     Attributes:
         step: the global step.
         batches: trained in this process. The train_op may move the global step by any number for each of them.
+        not_finite: names of the weights that were not finite when training began, such as the least loss so far of a
+            job. They may stay so.
         why: the reason that ended training, one of `training_file.WHY`; None: it goes on, or a signal has ended it.
     """
 
@@ -81,7 +83,7 @@ class Loop:
         stop_reason: Callable[[], str | None],
         profiler: 'Profiler | None' = None,
         first_batches: 'FirstBatches | None' = None,
-        keep_position: Callable[[int, float], None] | None = None,
+        keep_position: Callable[[int, float, float], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._plan, self._params, self._watchdog = plan, params, watchdog
@@ -89,7 +91,7 @@ class Loop:
         self._first_batches, self._keep_position, self._clock = first_batches, keep_position, clock
         self._asked: str | None = None
         self._asked_at: float | None = None
-        self.batches = 0
+        self.batches, self.not_finite = 0, set[str]()
         self.why: str | None = None
 
     def begin(self, step: int, saves: Saves, training: 'Training', reports: 'Reports | None' = None) -> AfterCall:
@@ -102,7 +104,11 @@ class Loop:
         Raises:
             checkpoint_errors.CannotReadCheckpoint: the checkpoint was not restored. Where TensorFlow may not read
                 the file that names it, it starts from the beginning without a word.
+            RuntimeError: this process has trained already: its input does not begin at `step` again.
         """
+        if self.batches:
+            what = 'with data of a later one: TensorFlow has made another session; the same command resumes exactly'
+            raise RuntimeError(f'training would go on from step {step} {what}')
         start = self._params.start_step
         if step < start and not self._plan.asynchronous:
             raise checkpoint_errors.CannotReadCheckpoint(
@@ -174,13 +180,13 @@ class Loop:
             batches_beside: read in this process, but not by steps.
 
         Raises:
-            NotFiniteError: a weight is not finite. None such gets into a checkpoint.
+            NotFiniteError: a weight is not finite any more. None such gets into a checkpoint.
         """
         for name, is_finite in weights:
-            if not is_finite:
+            if not is_finite and name not in self.not_finite:
                 raise NotFiniteError(f'{name} is not finite at step {step}')
         if self._keep_position:
-            self._keep_position(step, self.batches + batches_beside)
+            self._keep_position(step, self.batches, batches_beside)
 
     def saved(self, step: int) -> None:
         """The chief has written a checkpoint of this step. Its evaluation may end training: the next look is fresh."""
@@ -256,7 +262,7 @@ class Loop:
 
         --max_steps is a global step. As with Estimator's StopAtStepHook, which fetches the global step from before the
         step, training ends with the first step that begins at max_steps - 1 or later and reaches max_steps.
-        --epochs counts examples, whatever the global step is.
+        --epochs counts the examples of steps, whatever the global step is, and not those that only hooks read.
         """
         most = self._params.max_steps
         if self._plan.asynchronous:

@@ -1,6 +1,5 @@
 """The life of a task, from the moment that TensorFlow is there until its part of the run is done."""
 
-import dataclasses
 import logging
 import os
 import time
@@ -12,14 +11,21 @@ from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.data import preparing
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters, serving_inputs, wrong_answers
 from estimator_trainer.evaluation.evaluation import Evaluation
-from estimator_trainer.jobs import job_data, loading, micro_batches, run_params
+from estimator_trainer.jobs import job_data, loading, micro_batches
 from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.lifecycle.watchdog import Watchdog
 from estimator_trainer.monitoring.profiles import profiler as profilers
 from estimator_trainer.monitoring.profiles import schedule
 from estimator_trainer.run_dir import checkpoints, config_file, machine, protocol, training_file
-from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.training import agreed_start, coordination, messages, parameter_server, reports, runtime
+from estimator_trainer.training import (
+    agreed_start,
+    coordination,
+    messages,
+    parameter_server,
+    params_of_run,
+    reports,
+    runtime,
+)
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training.first_batches import FirstBatches
 from estimator_trainer.training.plan import Plan
@@ -69,7 +75,7 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
         dataset = job_data.load(job, plan.job_params, config)
     watchdog.heard_prepared(None)
     contents = dataset.contents if dataset else None
-    params = _run_params(plan, dataset, initial_replicas)
+    params = params_of_run.make(plan, dataset, initial_replicas)
 
     # 4. Watch the other tasks, and open the port.
     if plan.is_chief:  # before the port opens: a chief that answers and has no training.json has another model_dir
@@ -91,7 +97,7 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
             agreed_start.announce(plan, contents)
     if plan.trains:
         start_step = agreed_start.agree(plan, contents) if plan.in_sync else checkpoints.last_step(model_dir)
-        expected, params = params.max_steps, _started_at(params, plan, start_step)
+        expected, params = params.max_steps, params_of_run.started_at(params, plan, start_step)
         if plan.is_chief and params.max_steps != expected:  # it goes on from an older checkpoint than the newest
             watchdog.write_training_file(model_dir, params.max_steps)
     memory = coordination.connect_memory(plan) if plan.in_sync else None
@@ -116,7 +122,13 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
         compared = FirstBatches(plan)
         input_fn = compared.watched(input_fn)
     loop = loops.Loop(
-        plan, params, watchdog, _stop_reason(config, rule), profiler, compared, _keep_position(plan, params)
+        plan,
+        params,
+        watchdog,
+        _stop_reason(config, rule),
+        profiler,
+        compared,
+        params_of_run.keep_position(plan, params),
     )
     waited = reports.Waits(memory.waited_secs if memory else None)
     watchdog.hear_waits(waited.totals)
@@ -181,45 +193,6 @@ def _peer_watch(plan: Plan) -> peers.PeerWatch:
         askers=plan.num_watchers,
         ways=plan.ways,
     )
-
-
-def _run_params(plan: Plan, dataset: 'job_data.Dataset | None', initial_replicas: int) -> run_params.RunParams:
-    """The params of a run that starts at step 0; from where it goes on is not yet known."""
-    config = plan.config
-    assert plan.job is not None
-    examples = dataset.num_train if dataset else plan.job.num_train_examples
-    batch = plan.global_batch_size
-    shift = config_file.position_shift(config.model_dir, batch, RunFolder(config.model_dir).named_step or 0)
-    return run_params.RunParams(
-        job=plan.job_params,
-        batch_size=config.batch_size,
-        num_replicas=plan.batches_per_step,
-        accumulate_steps=config.accumulate_steps,
-        initial_replicas=initial_replicas,
-        global_batch_size=batch,
-        max_steps=run_params.last_step(config.max_steps, config.epochs, examples, batch, shift),
-        num_examples=examples,
-        seed=config.seed,
-        image_shape=dataset.image_shape if dataset else None,
-        position_shift=shift,
-    )
-
-
-def _started_at(params: run_params.RunParams, plan: Plan, step: int) -> run_params.RunParams:
-    """The params of a run that goes on from a step. How many examples it had trained there says when --epochs end."""
-    config, batch = plan.config, plan.global_batch_size
-    shift = config_file.position_shift(config.model_dir, batch, step)
-    end = run_params.last_step(config.max_steps, config.epochs, params.num_examples, batch, shift)
-    return dataclasses.replace(params, start_step=step, max_steps=end, position_shift=shift)
-
-
-def _keep_position(plan: Plan, params: run_params.RunParams) -> Callable[[int, float], None] | None:
-    """(step of a checkpoint, batches trained in this process) -> keeps how many examples the checkpoint has trained."""
-    if plan.asynchronous:
-        return None
-    model_dir, batch = plan.config.model_dir, params.global_batch_size
-    began = params.start_step * batch + params.position_shift
-    return lambda step, batches: config_file.keep_examples(model_dir, batch, step, began + round(batches * batch))
 
 
 def _stop_reason(config: TrainerConfig, rule: early_stopping.EarlyStopping | None) -> Callable[[], str | None]:

@@ -74,6 +74,7 @@ def make_run_configs(plan: Plan, watchdog: watchdogs.Watchdog) -> RunConfigs:
         train_strategy = _train_strategy(plan)
     session_mends.guard_functions(watchdogs.SIGNALS)
     session_mends.end_forked_children()
+    session_mends.raise_every_error()
     if plan.trains_alone:
         failures.save_if_input_fails(watchdog)
     own = _run_config(plan, train_strategy) if for_tensorflow or train_strategy else local

@@ -219,7 +219,7 @@ class Functions:
             without: names of functions that are left out. Those that were looked into are added.
         """
         seen = set[str]() if without is None else without
-        nodes, left = [], calls(op.node_def)
+        nodes, left = [], [op.type, *calls(op.node_def)]
         while left:
             name = left.pop()
             if name in seen or name not in self._by_name:
@@ -227,8 +227,12 @@ class Functions:
             seen.add(name)
             for node in self._by_name[name].node_def:
                 nodes.append(node)
-                left += calls(node)
+                left += [node.op, *calls(node)]
         return nodes
+
+    def is_one(self, kind: str) -> bool:
+        """Whether operations of this type call a function of that name: the legacy ones of function.Defun."""
+        return kind in self._by_name
 
     def may_write(self, op: tf.Operation) -> bool:
         """Whether an operation may change what lives from step to step. To read a batch does not count."""
@@ -262,7 +266,7 @@ def draws(node: node_def_pb2.NodeDef) -> bool:
 
 
 def calls(node: node_def_pb2.NodeDef) -> list[str]:
-    """The names of the functions in the attributes of a node."""
+    """The names of the functions in the attributes of a node. A legacy function is the type of those that call it."""
     nodes = []
     for attr in node.attr.values():
         nodes += [attr.func.name] if attr.HasField('func') else [function.name for function in attr.list.func]

@@ -67,7 +67,7 @@ class Part:
             self.ops.add(op)
             left += _reads(op)
         self.draws = functions.draw
-        calls = [op for op in self.ops if op.type in _CALLS]
+        calls = [op for op in self.ops if op.type in _CALLS or functions.is_one(op.type)]
         changed = {handle for op in self.ops if calls and functions.may_write(op) for handle in _resources(op)}
         self.has_ordered_calls = any(handle in changed for op in calls for handle in _resources(op))
         self.is_function = not self.borders and not any(op.op_def.is_stateful for op in self.ops)
@@ -94,7 +94,11 @@ class Part:
             has_state = op.op_def.is_stateful and not step_graph.draws(op.node_def)
             if op.type in step_graph.CALL_PYTHON or (has_state and not _OF_VARIABLES.match(op.type)):
                 return False
-            if step_graph.calls(op.node_def) or _MANY_MULTIPLICATIONS.search(op.type):
+            if (
+                step_graph.calls(op.node_def)
+                or self._functions.is_one(op.type)
+                or _MANY_MULTIPLICATIONS.search(op.type)
+            ):
                 return False
             sizes = [_size(tensor) for tensor in op.outputs]
             if None in sizes:

@@ -128,9 +128,12 @@ GOES_ON = {  # name of a patch: (how it is applied, what it uses)
         mends(f'{DISTRIBUTE}.cross_device_utils', 'multi_worker_mends.add_up_tables'),
         [LAUNCHER, f'{LAUNCHER}.all_reduce_indexed_slices', f'{LAUNCHER}.all_reduce'],
     ),
-    'sync_training': (
-        lambda patch: patch.raise_when_a_task_is_lost(),
-        ['tensorflow.python.training.monitored_session:_PREEMPTION_ERRORS'],
+    'session_mends.raise_every_error': (
+        lambda patch: patch.raise_every_error(),
+        [
+            'tensorflow.python.training:monitored_session',
+            'tensorflow.python.training.monitored_session:_PREEMPTION_ERRORS',
+        ],
     ),
     'graphs.note_unseeded': (
         lambda patch: patch.note_unseeded(),
@@ -162,7 +165,7 @@ REFUSED = {
     ),
     'sync_training ': (  # as the trainer imports it
         lambda patch: None,
-        [f'{DISTRIBUTE}:distribute_coordinator_context', 'tensorflow.python.training:monitored_session'],
+        [f'{DISTRIBUTE}:distribute_coordinator_context'],
     ),
 }
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.training import monitored_session
 
 from estimator_trainer.compat.patches import session_mends
 
@@ -24,6 +25,38 @@ def test_session_ends_are_installed_in_place_of_earlier_ones():
     finally:
         session_class.__exit__ = before
     assert asked == [2]
+
+
+@pytest.mark.parametrize('kind', [tf.errors.AbortedError, tf.errors.UnavailableError])
+def test_no_session_takes_the_place_of_one_that_has_failed(kind, monkeypatch):
+    """Its input would begin anew, with the step of the last checkpoint."""
+    upstream = (tf.errors.AbortedError, tf.errors.UnavailableError)
+    monkeypatch.setattr(monitored_session, '_PREEMPTION_ERRORS', upstream)
+    sessions = []
+
+    class Fails(tf.estimator.SessionRunHook):
+        def after_create_session(self, session, coord):
+            sessions.append(session)
+
+        def after_run(self, run_context, run_values):
+            if len(sessions) == 1:
+                raise kind(None, None, 'the store does not answer')
+
+    def run_twice():
+        with tf.Graph().as_default():
+            one = tf.constant(1)
+            with v1.train.MonitoredSession(hooks=[Fails()]) as session:
+                session.run(one)
+                session.run(one)
+
+    run_twice()
+    assert len(sessions) == 2  # upstream's
+    del sessions[:]
+    session_mends.raise_every_error()
+    session_mends.raise_every_error()
+    with pytest.raises(kind, match='does not answer'):
+        run_twice()
+    assert len(sessions) == 1
 
 
 PROGRAM = """

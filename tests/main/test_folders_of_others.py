@@ -173,7 +173,7 @@ def test_a_run_is_refused_where_files_of_others_have_its_names(tmp_path, name, t
         ('metrics.jsonl', '{"step": 1, "lo'),
         ('metrics.jsonl', '{"step": 1}\n{"loss": 2}\n'),
         ('notes.json', '[]'),
-        ('examples.json', '{"10": 40}'),
+        ('examples.json', '{"10": 40, "examples_beside": {"10": 8}}'),
     ],
 )
 def test_files_of_a_run_are_not_refused(tmp_path, name, text):

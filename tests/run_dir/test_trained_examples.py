@@ -5,7 +5,7 @@ import json
 import pytest
 
 from estimator_trainer.config.trainer_config import parse
-from estimator_trainer.run_dir import config_file
+from estimator_trainer.run_dir import config_file, file_names
 from estimator_trainer.training import plan as planning
 
 
@@ -83,7 +83,7 @@ def test_examples_of_a_checkpoint_whose_step_does_not_say_them(tmp_path):
         (tmp_path / f'model.ckpt-{step}.index').write_text('')
     config_file.keep_examples(folder, 8, 0, 0)
     config_file.keep_examples(folder, 8, 20, 160)
-    assert not (tmp_path / config_file.EXAMPLES).exists()  # the steps say it
+    assert not (tmp_path / file_names.EXAMPLES).exists()  # the steps say it
     config_file.keep_examples(folder, 8, 20, 640)
     config_file.keep_examples(folder, 8, 21, 672)  # comes before the checkpoint
     assert config_file.position_shift(folder, 8, 20) == 480 and config_file.position_shift(folder, 8, 0) == 0
@@ -93,13 +93,30 @@ def test_examples_of_a_checkpoint_whose_step_does_not_say_them(tmp_path):
     parts = config_file.batches(folder, 8, 20)
     assert parts == [[0, 0, 8], [20, 640, 8]]
     config_file.write(folder, {'global_batch_size': 8, 'batches': parts})
-    (tmp_path / config_file.EXAMPLES).unlink()
+    (tmp_path / file_names.EXAMPLES).unlink()
     assert config_file.position_shift(folder, 8, 20) == config_file.position_shift(folder, 8, 30) == 480
     assert config_file.position_shift(folder, 16, 20) == 320  # another global batch
     config_file.keep_examples(folder, 8, 30, 720)  # from here on each step trains a batch
-    assert not (tmp_path / config_file.EXAMPLES).exists()
+    assert not (tmp_path / file_names.EXAMPLES).exists()
     config_file.keep_examples(folder, 8, 24, 768)
     assert config_file.position_shift(folder, 8, 24) == 576
+
+
+def test_epochs_do_not_count_what_only_hooks_have_read(tmp_path):
+    folder = str(tmp_path)
+    config_file.write(folder, {'global_batch_size': 8})
+    for step in (10, 20):
+        (tmp_path / f'model.ckpt-{step}.index').write_text('')
+        config_file.keep_examples(folder, 8, step, 3 * 8 * step, beside=2 * 8 * step)
+    assert [config_file.position_shift(folder, 8, step) for step in (0, 10, 20)] == [0, 160, 320]
+    assert [config_file.trained_shift(folder, 8, step) for step in (0, 10, 20)] == [0, 0, 0]
+
+    # The run resumes, and no hook reads any more.
+    config_file.write(folder, {'global_batch_size': 8, **config_file.history(folder, 8, 20)})
+    (tmp_path / file_names.EXAMPLES).unlink()  # of the tasks that have no other file of the chief's
+    assert [config_file.trained_shift(folder, 8, step) for step in (0, 20, 30)] == [0, 0, 0]
+    config_file.keep_examples(folder, 8, 30, 30 * 8 + 320, beside=320)
+    assert (config_file.position_shift(folder, 8, 30), config_file.trained_shift(folder, 8, 30)) == (320, 0)
 
 
 def test_examples_of_checkpoints_that_are_gone_are_forgotten(tmp_path):
@@ -109,5 +126,5 @@ def test_examples_of_checkpoints_that_are_gone_are_forgotten(tmp_path):
         config_file.keep_examples(folder, 8, step, 32 * step)
         (tmp_path / f'model.ckpt-{step}.index').write_text('')
         (tmp_path / f'model.ckpt-{step - 3}.index').unlink(missing_ok=True)
-    kept = json.loads((tmp_path / config_file.EXAMPLES).read_text())
+    kept = json.loads((tmp_path / file_names.EXAMPLES).read_text())
     assert kept == {str(step): 32 * step for step in (46, 47, 48, 49)}

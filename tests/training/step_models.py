@@ -2,6 +2,7 @@
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import function
 
 v1 = tf.compat.v1
 
@@ -9,6 +10,13 @@ v1 = tf.compat.v1
 def dropout(features):
     weights = v1.get_variable('weights', [8, 16])
     return tf.nn.dropout(features @ weights, rate=0.3)
+
+
+def dropout_in_a_legacy_function(features):
+    weights = v1.get_variable('weights', [8, 16])
+    return (
+        function.Defun(tf.float32, func_name='legacy')(lambda x: tf.nn.dropout(x, rate=0.3, seed=4))(features) @ weights
+    )
 
 
 def embedding(features):
@@ -97,6 +105,7 @@ def with_a_queue(features):
 
 MODELS = [
     dropout,
+    dropout_in_a_legacy_function,
     embedding,
     with_a_table_and_a_condition,
     with_moving_averages,

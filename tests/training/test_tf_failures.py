@@ -157,14 +157,14 @@ def raised_by_tensorflow(error):
         ('worker:1', WORKERS, 193),
         ('worker:0', PS, 193),
         ('ps:0', PS, 193),
-        ('evaluator:0', PS, 1),
-        ('', None, 1),
-        ('worker:0', {'worker': ['host0:1']}, 1),
+        ('evaluator:0', PS, 200),
+        ('', None, 200),
+        ('worker:0', {'worker': ['host0:1']}, 200),
     ],
 )
 def test_an_error_of_a_connection(tmp_path, task, cluster, code):
     end = explained(raised_by_tensorflow(UNAVAILABLE), tmp_path, task, cluster)
-    assert (end.code, end.peer) == (code, None) and end.traceback
+    assert (end.code, end.peer, 'the same command' in end.message) == (code, None, code == 200) and end.traceback
 
 
 def test_a_task_that_is_missing_is_named(tmp_path):

@@ -97,6 +97,18 @@ def test_a_checkpoint_of_step_0_is_restored(tmp_path):
     assert saved == [] and not all(np.all(weight == 7) for weight in first)
 
 
+def test_a_weight_that_begins_as_infinity_may_stay_so_after_a_resume_too(tmp_path):
+    with keras_training.KerasTraining(setup(tmp_path), lambda step: None) as run:  # the first thing that it saves
+        run.model.trainable_variables[1].assign([np.inf])
+        run._manager.save(checkpoint_number=0)
+    with keras_training.KerasTraining(setup(tmp_path), lambda step: None) as run:
+        assert np.isinf(run.model.trainable_variables[1].numpy())
+        run.save(2)
+        run.model.trainable_variables[0].assign([[1.0], [np.nan]])
+        with pytest.raises(loop.NotFiniteError, match='kernel'):
+            run.save(3)
+
+
 def test_a_checkpoint_that_cannot_be_read_is_no_absent_one(tmp_path, monkeypatch):
     (tmp_path / 'checkpoint').mkdir()  # so that the system refuses to read it
     monkeypatch.setattr(checkpoint_errors, 'PAUSES_SECS', ())

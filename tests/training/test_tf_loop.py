@@ -8,6 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.training import monitored_session
 
 from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.errors import UsageError
@@ -28,6 +29,7 @@ def model_fn(features, labels, mode, params):
     del features, labels
     step = v1.train.get_or_create_global_step()
     weight = v1.get_variable('weight', [2], initializer=v1.ones_initializer())
+    least = v1.get_variable('least_loss', [], initializer=v1.constant_initializer(INF))  # it has no gradient
     v1.get_variable('whole', [], tf.int32, initializer=v1.zeros_initializer())
     next_step = step + 1
     loss = tf.constant(2.0)
@@ -39,7 +41,7 @@ def model_fn(features, labels, mode, params):
         at, value = params['weight_at']
         new_weight = tf.where(tf.equal(next_step, at), [1.0, value], new_weight)
     v1.losses.add_loss(tf.constant(NAN))  # a part of no loss
-    with tf.control_dependencies([loss, weight.assign(new_weight)]):
+    with tf.control_dependencies([loss, weight.assign(new_weight), least.assign(params.get('least_loss', INF))]):
         train_op = step.assign_add(params.get('stride', 1))
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
@@ -219,6 +221,15 @@ def test_a_weight_that_is_not_finite_gets_into_no_checkpoint(tmp_path, watchdog,
     assert np.isfinite(tf.train.load_variable(str(tmp_path), 'weight')).all()
 
 
+def test_a_weight_that_begins_as_infinity_may_stay_so(tmp_path, watchdog):
+    train(tmp_path, fakes.Watchdog(), 4)
+    train(tmp_path, fakes.Watchdog(), 6, least_loss=2.0)
+    assert tf.train.load_variable(str(tmp_path), 'least_loss') == 2
+    with pytest.raises(loop.NotFiniteError, match='least_loss is not finite at step 8'):
+        train(tmp_path, watchdog)
+    assert last_step(tmp_path) == 6
+
+
 @pytest.mark.parametrize('signum, codes', [(None, []), (TERM, [143]), (INT, [130])])
 def test_an_evaluation_is_no_place_to_wait_in(tmp_path, watchdog, signum, codes):
     train(tmp_path, watchdog, 1)
@@ -231,6 +242,19 @@ def test_an_evaluation_is_no_place_to_wait_in(tmp_path, watchdog, signum, codes)
     )
     evaluator.evaluate(estimator.latest_checkpoint())
     assert watchdog.codes == codes and watchdog._state.phase == training_file.EVALUATING
+
+
+def test_another_session_of_the_same_process_trains_nothing(tmp_path, watchdog, monkeypatch):
+    """Upstream makes one after such an error, from the last checkpoint, and its data begin where the process began."""
+    upstream = (tf.errors.AbortedError, tf.errors.UnavailableError)
+    monkeypatch.setattr(monitored_session, '_PREEMPTION_ERRORS', upstream)
+
+    def fails():
+        raise tf.errors.AbortedError(None, None, 'All 10 retry attempts failed')
+
+    with pytest.raises(RuntimeError, match='go on from step 2 with data of a later one'):
+        train(tmp_path, watchdog, save_steps=2, hooks=[At(3, fails)])
+    assert last_step(tmp_path) == 2
 
 
 @pytest.mark.parametrize('steps, agree', [((7, 7), True), ((7, 9), False), ((1024 + 7, 7), True)])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import function
 
 from estimator_trainer.training import step_graph, step_loop
 
@@ -116,6 +117,10 @@ def updated_in_a_function(it):
     return tf.function(lambda: it.assign_add(1.0))()
 
 
+def updated_in_a_legacy_function(it):
+    return function.Defun(func_name='legacy')(lambda: it.assign_add(1.0))()
+
+
 def updated_in_a_condition(it):
     return tf.cond(it > 0.0, lambda: it.assign_add(1.0), lambda: it * 1.0)
 
@@ -125,7 +130,9 @@ def updated_by_python(it):
     return it.assign(tf.numpy_function(lambda: np.float32(values.append(0) or len(values)), [], tf.float32))
 
 
-@pytest.mark.parametrize('update', [updated_in_a_function, updated_in_a_condition, updated_by_python])
+@pytest.mark.parametrize(
+    'update', [updated_in_a_function, updated_in_a_legacy_function, updated_in_a_condition, updated_by_python]
+)
 def test_an_update_in_a_function_waits(update):
     with tf.Graph().as_default():
         iterator = v1.data.make_initializable_iterator(tf.data.Dataset.range(1))

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import function
 
 from estimator_trainer.training import step_loop, step_part
-from tests.training.step_models import MODELS, dropout, embedding, with_nested_loops
+from tests.training.step_models import MODELS, dropout, dropout_in_a_legacy_function, embedding, with_nested_loops
 
 v1 = tf.compat.v1
 STEPS = 12
@@ -240,7 +241,10 @@ def test_whatever_tensorflow_has_against_the_loop_is_a_reason(monkeypatch):
             step_loop.make(train_op, loss, None)
 
 
-@pytest.mark.parametrize('model, draws', [(dropout, True), (embedding, False), (with_nested_loops, False)])
+@pytest.mark.parametrize(
+    'model, draws',
+    [(dropout, True), (dropout_in_a_legacy_function, True), (embedding, False), (with_nested_loops, False)],
+)
 def test_whether_the_step_draws_random_numbers(model, draws):
     with tf.Graph().as_default():
         _, train_op, loss = one_step(model)
@@ -265,6 +269,10 @@ def call_that_updates(variable, x):
     return tf.function(lambda x: variable.assign_add(x))(x)
 
 
+def legacy_call(variable, x):
+    return tf.reshape(function.Defun(tf.float32, func_name='legacy')(lambda x: x * variable)(x), [])
+
+
 def call_without_the_variable(variable, x):
     return tf.function(lambda x: x * 2.0)(x)
 
@@ -275,7 +283,13 @@ def no_call(variable, x):
 
 @pytest.mark.parametrize(
     'model, is_ordered',
-    [(update_and_call, True), (call_that_updates, True), (call_without_the_variable, False), (no_call, False)],
+    [
+        (update_and_call, True),
+        (call_that_updates, True),
+        (legacy_call, True),
+        (call_without_the_variable, False),
+        (no_call, False),
+    ],
 )
 def test_calls_that_have_to_stay_in_their_place(model, is_ordered):
     with tf.Graph().as_default():

@@ -95,6 +95,26 @@ def close_at_once(module: Any) -> None:
     multi_device_iterator_ops._create_device_dataset = create
 
 
+def raise_every_error() -> None:
+    """Lets a session raise AbortedError and UnavailableError. Upstream takes them for a preemption, and makes a new
+    session from the last checkpoint, for ever and without a word.
+
+    Touches: monitored_session._PREEMPTION_ERRORS in tensorflow.python.training
+    Without it: if a store or a service does not answer a hook or the input, training goes on from the last checkpoint
+      with data that begin where the process began; if a task is lost, the others make new sessions for ever
+    For: the trainer
+
+    The input of a new session begins where the process began, and not at the checkpoint, and predictions that were made
+    come again. With a strategy the process has to be started again. A parameter server that comes back has lost its
+    variables. So the process ends, and the same command goes on from the checkpoint. A second call changes nothing.
+    """
+    with lacks.or_without():
+        from tensorflow.python.training import monitored_session
+
+        if monitored_session._PREEMPTION_ERRORS:
+            monitored_session._PREEMPTION_ERRORS = ()
+
+
 def end_forked_children() -> None:
     """Keeps a child that a hook has forked by hand (os.fork) from closing its parent's session.
 

@@ -1,7 +1,6 @@
 """The training loop of one task under MultiWorkerMirroredStrategy, in place of upstream's.
 
-Touches: Estimator._train_with_estimator_spec_distributed, monitored_session._PREEMPTION_ERRORS, and private parts of
-  CheckpointSaverHook
+Touches: Estimator._train_with_estimator_spec_distributed, and private parts of CheckpointSaverHook
 Without it: under MultiWorkerMirroredStrategy: no checkpoint at all when save_summary_steps=0, save_checkpoints_secs
   is "every 1000 steps", saving listeners are refused, model_dir/tmp_worker_N folders stay behind; where the data of one
   task end before those of another one, both wait for ever
@@ -18,10 +17,9 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_coordinator_context
-from tensorflow.python.training import monitored_session
 
 from estimator_trainer.compat import agreement, lacks
-from estimator_trainer.compat.patches import coordination_service, saver_hooks
+from estimator_trainer.compat.patches import coordination_service, saver_hooks, session_mends
 from estimator_trainer.errors import UsageError
 
 v1 = tf.compat.v1
@@ -47,9 +45,9 @@ def train(
 
     Summaries and checkpoints may hold collective ops, so that every task computes them at the same
     steps. Only the chief writes them. When a collective operation has failed, its error is raised:
-    no other session can be had in this process (see `raise_when_a_task_is_lost`).
+    no other session can be had in this process.
     """
-    raise_when_a_task_is_lost()
+    session_mends.raise_every_error()
     config = self._config
     is_chief = distribute_coordinator_context.get_current_worker_context().is_chief
     hooks = list(worker_hooks)
@@ -134,17 +132,6 @@ def wait_for_the_end_of_all_data() -> None:
                 f'{_END_OF_DATA_SECS} s later. Synchronous tasks take each step together: let the input_fn repeat its '
                 'data, or give each task the same number of batches'
             ) from None
-
-
-def raise_when_a_task_is_lost() -> None:
-    """Lets a session raise what upstream takes for a preemption it can recover from.
-
-    It makes a new session, for ever: with a strategy the process has to be started again, and a
-    parameter server that comes back has lost its variables.
-    """
-    with lacks.or_without():
-        if monitored_session._PREEMPTION_ERRORS:
-            monitored_session._PREEMPTION_ERRORS = ()
 
 
 def without_savers(
