@@ -171,7 +171,7 @@ def history(model_dir: str, global_batch: int, step: int) -> dict[str, Any]:
     beside = examples_beside(model_dir, step)
     return (
         ({'batches': parts} if len(parts) > 1 else {})
-        | ({file_names.BESIDE: [step, beside]} if beside else {})
+        | ({files_of_others.BESIDE: [step, beside]} if beside else {})
         | ({_TAKEN_UP_AT: taken_up_at} if taken_up_at else {})
     )
 
@@ -206,8 +206,8 @@ def trained_shift(model_dir: str, global_batch: int, step: int) -> int:
 
 def examples_beside(model_dir: str, step: int) -> int:
     """How many of the examples before the checkpoint of a step hooks of the job have read outside the steps."""
-    began, beside = RunFolder(model_dir).config.get(file_names.BESIDE) or [0, 0]
-    return _kept_examples(model_dir, file_names.BESIDE).get(str(step), beside if step >= began else 0)
+    began, beside = RunFolder(model_dir).config.get(files_of_others.BESIDE) or [0, 0]
+    return _kept_examples(model_dir, files_of_others.BESIDE).get(str(step), beside if step >= began else 0)
 
 
 def keep_examples(model_dir: str, global_batch: int, step: int, examples: int, beside: int = 0) -> None:
@@ -221,8 +221,8 @@ def keep_examples(model_dir: str, global_batch: int, step: int, examples: int, b
     def kept(key: str | None) -> dict[str, Any]:
         return {name: number for name, number in _kept_examples(model_dir, key).items() if int(name) in there}
 
-    read_beside = kept(file_names.BESIDE) | ({str(step): beside} if beside else {})
-    new = kept(None) | {str(step): examples} | ({file_names.BESIDE: read_beside} if read_beside else {})
+    read_beside = kept(files_of_others.BESIDE) | ({str(step): beside} if beside else {})
+    new = kept(None) | {str(step): examples} | ({files_of_others.BESIDE: read_beside} if read_beside else {})
     protocol.write_json(os.path.join(model_dir, file_names.EXAMPLES), new, durable=True)
 
 

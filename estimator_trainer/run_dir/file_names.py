@@ -9,7 +9,6 @@ STATUS = 'status.json'
 REPORT = 'report.json'
 EARLIER_STARTS = 'earlier_starts.json'  # the starts of the supervisor before the last one
 EXAMPLES = 'examples.json'  # how many examples were read before each checkpoint, where its step does not say it
-BESIDE = 'examples_beside'  # a key in it, and in config.json: those that only hooks of the job have read
 METRICS = 'metrics.jsonl'
 EVALUATIONS = 'eval/metrics.jsonl'
 STOP = 'eval/stop.json'  # the decision to stop early

@@ -18,6 +18,7 @@ _KEYS = {  # a key that each file of ours has; each line of a .jsonl
     file_names.METRICS: 'step',
     file_names.EVALUATIONS: 'step',
 }
+BESIDE = 'examples_beside'  # a key of examples.json, and of config.json: those that only hooks of the job have read
 PAGE_MARK = '<meta name="generator" content="estimator_trainer">'
 _OLD_PAGE_MARK = 'solid var(--rule)'  # of pages without the other one
 _HEAD_BYTES = 16 * 2**10
@@ -53,7 +54,7 @@ def _has_examples(path: str) -> bool:
         return False
     if not isinstance(value, dict):
         return False
-    value.pop(file_names.BESIDE, None)
+    value.pop(BESIDE, None)
     return all(step.isdecimal() and type(count) is int for step, count in value.items())
 
 

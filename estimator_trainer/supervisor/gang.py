@@ -193,12 +193,8 @@ class Gang:
             code = task.poll()
             if code is not None or now >= self._give_up_at:
                 self._running.remove(task)
-                began = self._began[task.name] - self._started
-                ended.append(
-                    dataclasses.replace(
-                        task.end(-signal.SIGKILL if code is None else code, now - self._started), began=began
-                    )
-                )
+                end = task.end(-signal.SIGKILL if code is None else code, now - self._started)
+                ended.append(dataclasses.replace(end, began=self._began[task.name] - self._started))
         self._ended += ended
         return ended
 
