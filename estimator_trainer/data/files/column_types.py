@@ -120,6 +120,12 @@ def is_time(kind: ArrowType) -> bool:
     return _is.is_temporal(kind) and not _is.is_interval(kind)
 
 
+def has_nanoseconds(kind: ArrowType) -> bool:
+    """Whether a column of this type has timestamps in nanoseconds."""
+    value = _value_type(kind)
+    return _is.is_timestamp(value) and value.unit == 'ns'
+
+
 @functools.lru_cache(maxsize=4096)  # all files have the same few types
 def unit(kind: ArrowType, dtype: tf.DType) -> Unit | None:
     """The unit of a column of this type that is read as `dtype`; None if no row of the column has a value."""

@@ -183,6 +183,7 @@ class ParquetFiles:
                 _readable(path), metadata=footer, page_checksum_verification=True
             ) as opened:
                 table = opened.read_row_group(group, columns=self._names, use_threads=False)
+            in_seconds = self._int96_in_seconds(path, footer, group, table.schema)
             for name in self._names:  # pages without a checksum may hold fewer rows than their header says
                 if len(table[name]) != self.block_sizes[block]:
                     raise pyarrow.ArrowInvalid(f'{name} has {len(table[name])} rows')
@@ -196,7 +197,25 @@ class ParquetFiles:
         except pyarrow.ArrowException as error:
             raise self._damaged(file, group, error) from error
         bad = {row: why for column in columns.values() for row, why in column.bad.items()}
+        for name, seconds in in_seconds.items():
+            bad.update(parquet_columns.outside_of_nanoseconds(table[name], seconds, name))
         return _Block(pyarrow.table({name: column.values for name, column in columns.items()}), bad)
+
+    def _int96_in_seconds(
+        self, path: str, footer: 'pyarrow.parquet.FileMetaData', group: int, schema: column_types.Schema
+    ) -> dict[str, 'pyarrow.ChunkedArray']:
+        """The columns of a row group that are stored as INT96, in seconds, by name.
+
+        pyarrow reads INT96 as nanoseconds, and those outside of int64 become other times, without an error. As seconds
+        all of them fit.
+        """
+        names = [name for name in self._names if column_types.has_nanoseconds(schema.field(name).type)]
+        stored = map(footer.schema.column, range(len(footer.schema) if names else 0))
+        if all(column.physical_type != 'INT96' for column in stored):
+            return {}
+        with pyarrow.parquet.ParquetFile(_readable(path), metadata=footer, coerce_int96_timestamp_unit='s') as opened:
+            table = opened.read_row_group(group, columns=names, use_threads=False)
+        return {name: table[name] for name in names if not column_types.has_nanoseconds(table[name].type)}
 
     def _damaged(self, file: int, group: int, error: Exception) -> BadExample:
         rows = self._first_rows[file]
