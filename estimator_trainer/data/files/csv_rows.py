@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,11 @@ class CsvParser(ExampleParser):
         super().__init__(spec)
         self._spec = spec
         self._delimiter = spec.delimiter or listing.delimiter_of(paths)
-        if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
-            raise UsageError(f'FileSpec.delimiter={self._delimiter!r}: one letter is needed, and no quote or line end')
+        if len(self._delimiter) != 1 or not self._delimiter.isascii() or self._delimiter in '"\r\n':
+            raise UsageError(
+                f'FileSpec.delimiter={self._delimiter!r}: one ASCII letter is needed, and no quote or line end'
+            )
+        self._divide = Division(self._delimiter.encode())
         layouts = [tuple(spec.columns)] * len(paths) if spec.columns else _headers(paths, self._delimiter, spec)
         self._columns: tuple[str, ...] = next(filter(None, layouts), ())
         for path, layout in zip(paths, layouts):
@@ -77,14 +81,14 @@ class CsvParser(ExampleParser):
         rows = parts[0].copy()
         for place in others:
             layout = self._layouts[self._layout_of_file[files[place]]]
-            fields = self._fields(rows[place])
+            fields = self._divide(rows[place])
             if fields is None or len(fields) != len(layout):
                 bad[int(place)] = (
                     f'has {len(fields)} fields, and its file {len(layout)} columns' if fields else 'cannot be divided'
                 )
                 continue
             by_name = dict(zip(layout, fields))
-            rows[place] = self._row([by_name.get(name, '') for name in self._columns])
+            rows[place] = self._divide.delimiter.join([by_name.get(name, b'') for name in self._columns])
         return [rows], bad
 
     def parse(self, raw: Sequence[tf.Tensor]) -> dict[str, Any]:
@@ -98,10 +102,10 @@ class CsvParser(ExampleParser):
 
     def _wrong_column(self, row: bytes) -> str | None:
         """Why a column of a row cannot be parsed; None if that is not known."""
-        fields = self._fields(row)
+        fields = self._divide(row)
         if fields is None or len(fields) != len(self._columns):
             return None
-        for name, text in zip(self._columns, fields):
+        for name, text in zip(self._columns, map(unquoted, fields)):
             feature = self.features.get(name)
             if feature is None:
                 continue
@@ -112,18 +116,31 @@ class CsvParser(ExampleParser):
                 return f'column {name!r} is {text[:_SHOWN]!r}, which is no {feature.dtype.name}'
         return None
 
-    def _fields(self, row: bytes) -> list[str] | None:
-        text = io.StringIO(row.decode('utf-8', 'surrogateescape'), newline='')
-        try:
-            rows = list(csv.reader(text, delimiter=self._delimiter, strict=True))
-        except csv.Error:
-            return None
-        return rows[0] if len(rows) == 1 else None
 
-    def _row(self, fields: Iterable[str]) -> bytes:
-        text = io.StringIO(newline='')
-        csv.writer(text, delimiter=self._delimiter, lineterminator='').writerow(fields)
-        return text.getvalue().encode('utf-8', 'surrogateescape')
+class Division:
+    """Divides a row of CSV into its fields, as they stand there: with their quotes.
+
+    Fields that are kept as they stand mean the same to decode_csv in any order.
+    """
+
+    def __init__(self, delimiter: bytes) -> None:
+        self.delimiter = delimiter
+        letter = re.escape(delimiter)
+        field = rb'("[^"]*(?:""[^"]*)*"|[^"\r\n%s]*)%s' % (letter, letter)  # and the delimiter after it
+        self._each, self._all = re.compile(field), re.compile(rb'(?:%s)*' % field)
+
+    def __call__(self, row: bytes) -> list[bytes] | None:
+        """The fields; None if quotes are where none can be, or are not closed."""
+        if b'"' not in row:
+            return row.split(self.delimiter)
+        row += self.delimiter
+        return self._each.findall(row) if self._all.fullmatch(row) else None
+
+
+def unquoted(field: bytes) -> str:
+    """What a field means, as text. Bytes that are no UTF-8 are surrogates."""
+    meant = field[1:-1].replace(b'""', b'"') if field.startswith(b'"') else field
+    return meant.decode('utf-8', 'surrogateescape')
 
 
 def _default_of(feature: Feature | None) -> np.ndarray:
