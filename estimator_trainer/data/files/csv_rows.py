@@ -187,6 +187,12 @@ def _headers(paths: Sequence[str], delimiter: str, spec: FileSpec) -> list[tuple
 def _names(path: str, row: bytes, delimiter: str, spec: FileSpec) -> tuple[str, ...]:
     text = io.StringIO(row.decode('utf-8', 'replace').rstrip('\r\n'), newline='')
     try:
-        return tuple(next(csv.reader(text, delimiter=delimiter, strict=True), ()))
+        rows = list(csv.reader(text, delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise UsageError(f'{path}: its first row names no columns ({error}). {spec.cure_of_no_column()}') from None
+    if len(rows) > 1:
+        raise UsageError(
+            f'{path}: a quote in its first row, which names the columns, is not closed there, and has taken in rows '
+            'after it; write the names without quotes, or double the quote within quotes'
+        )
+    return tuple(rows[0]) if rows else ()

@@ -194,8 +194,12 @@ class Source:
 
     def where(self, number: int) -> str:
         """The place of an example, for a message: 'part-3.tfrecord, record 17 at byte 3,456'."""
+        return _named(self._store.where(*self._place(number)), self.paths, self._names)
+
+    def _place(self, number: int) -> tuple[int, int]:
+        """The number of the file of an example, and of the record in the file."""
         file = int(np.searchsorted(self._firsts, number, 'right')) - 1
-        return _named(self._store.where(file, int(number - self._firsts[file])), self.paths, self._names)
+        return file, int(number - self._firsts[file])
 
     def failure(self) -> Exception | None:
         """Why a batch could not be read or parsed; None if that is not known.
@@ -268,4 +272,18 @@ class Source:
         return raw, bad
 
     def _error(self, number: int, reason: str) -> BadExample:
-        return BadExample(f'{self.where(number)}: {reason}', may_be_left_out=True)
+        text = f'{self.where(number)}: {reason}'
+        if lines := self._line_ends(number):
+            return BadExample(
+                f'{text}. The row has {lines} line end(s) after a quote; if the quote is stray, these are other rows, '
+                'so --max_bad_examples does not leave the row out. Repair it'
+            )
+        return BadExample(text, may_be_left_out=True)
+
+    def _line_ends(self, number: int) -> int:
+        """The number of line ends within a row of text; 0 for other formats."""
+        if not KNOWN_FORMATS[self.file_format].is_text:
+            return 0
+        file, record = self._place(number)
+        ((row,),), _ = self._store.read(np.array([file]), np.array([record]))
+        return max(row.count(b'\n'), row.count(b'\r'))
