@@ -108,14 +108,18 @@ def refuse_another_run(model_dir: str, new: dict[str, Any], added: Mapping[str, 
     _refuse_other_job_file(model_dir, new)
     old = {**old, 'params': {**(added or {}), **old.get('params', {})}}
     differences, run = _differences(old, new), RunFolder(model_dir)
-    has_trained = run.has_checkpoint and (_TAKEN_UP_AT not in old or run.named_step != old[_TAKEN_UP_AT])
-    if differences and not new['flags']['allow_config_change'] and has_trained:
+    if differences and not new['flags']['allow_config_change'] and _has_trained(run, old):
         raise UsageError(
             f'--model_dir={model_dir}: holds a run with another configuration:\n'
             + '\n'.join(f'  {name}: {was!r} there, {now!r} now' for name, was, now in differences)
             + f'\nGive it as it was{_cure_of_batch(differences, new)}, another --model_dir, or --allow_config_change.'
         )
     return True
+
+
+def _has_trained(run: RunFolder, config: Mapping[str, Any]) -> bool:
+    """Whether the run that has written this config has written a checkpoint too."""
+    return run.has_checkpoint and (_TAKEN_UP_AT not in config or run.named_step != config[_TAKEN_UP_AT])
 
 
 def _refuse_other_job_file(model_dir: str, new: dict[str, Any]) -> None:
@@ -156,6 +160,12 @@ def job_of(model_dir: str, config: Mapping[str, Any]) -> str:
 def files(model_dir: str) -> dict[str, Any]:
     """What the training files held as the run last began; {} where it reads none."""
     return RunFolder(model_dir).config.get('files') or {}
+
+
+def trained_files(model_dir: str) -> dict[str, Any]:
+    """`files` of a run that has written a checkpoint; {} of others, for nothing was trained on their files."""
+    run = RunFolder(model_dir)
+    return files(model_dir) if _has_trained(run, run.config) else {}
 
 
 def history(model_dir: str, global_batch: int, step: int) -> dict[str, Any]:

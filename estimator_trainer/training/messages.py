@@ -160,9 +160,9 @@ def say_changed_files(before: Mapping[str, Any] | None, now: Mapping[str, Any] |
     """Warns where a run goes on with other training files than those of its last start.
 
     Args:
-        before, now: FileDataset.contents; None or {}: there were none.
+        before, now: FileDataset.contents; None or {}: there were none. Earlier versions recorded no units.
     """
-    if before and now and before != now:
+    if before and now and {'units': now.get('units'), **before} != {'units': None, **now}:
         _log.warning(
             'WARNING: the training files have changed since the last start: %s file(s) with %s examples then, %s with '
             '%s now; from here on the examples come in another order',

@@ -1,5 +1,6 @@
 """Decides which types of columns can become which features, and refuses others before training begins."""
 
+import functools
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow
 import tensorflow as tf
 
 from estimator_trainer.data.files.spec import Feature
+from estimator_trainer.data.files.units import DECIMALS, Unit
 from estimator_trainer.errors import UsageError
 
 # pyarrow has no types for type checkers.
@@ -116,6 +118,28 @@ def _is_text(kind: ArrowType) -> bool:
 def is_time(kind: ArrowType) -> bool:
     """Whether a column of this type has dates, times, timestamps or durations."""
     return _is.is_temporal(kind) and not _is.is_interval(kind)
+
+
+def has_nanoseconds(kind: ArrowType) -> bool:
+    """Whether a column of this type has timestamps in nanoseconds."""
+    value = _value_type(kind)
+    return _is.is_timestamp(value) and value.unit == 'ns'
+
+
+@functools.lru_cache(maxsize=4096)  # all files have the same few types
+def unit(kind: ArrowType, dtype: tf.DType) -> Unit | None:
+    """The unit of a column of this type that is read as `dtype`; None if no row of the column has a value."""
+    value = _value_type(kind)
+    if _is.is_null(value):
+        return None
+    name = ''
+    if _is.is_timestamp(value):  # those with a time zone count from 1970 in UTC, whatever zone it is
+        name = f'timestamp[{value.unit}, UTC]' if value.tz else f'timestamp[{value.unit}]'
+    elif is_time(value):
+        name = str(value)
+    elif _is.is_decimal(value) and dtype == tf.string:
+        name = f'{DECIMALS}{value.scale}'
+    return Unit(name, str(kind))
 
 
 def _natural(kind: ArrowType) -> tf.DType | None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import UsageError
 
 _TYPES = (tf.float32, tf.float64, tf.int32, tf.int64, tf.string)
+_REPEATS = 'repeats the header of its file: were several files joined? Remove the line'
 _SHOWN = 40  # characters of a value in a message
 
 
@@ -36,15 +38,24 @@ class CsvParser(ExampleParser):
         super().__init__(spec)
         self._spec = spec
         self._delimiter = spec.delimiter or listing.delimiter_of(paths)
-        if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
-            raise UsageError(f'FileSpec.delimiter={self._delimiter!r}: one letter is needed, and no quote or line end')
-        layouts = [tuple(spec.columns)] * len(paths) if spec.columns else _headers(paths, self._delimiter, spec)
+        if len(self._delimiter) != 1 or not self._delimiter.isascii() or self._delimiter in '"\r\n':
+            raise UsageError(
+                f'FileSpec.delimiter={self._delimiter!r}: one ASCII letter is needed, and no quote or line end'
+            )
+        self._divide = Division(self._delimiter.encode())
+        first_rows = _first_rows(paths)
+        if spec.columns:
+            layouts = [tuple(spec.columns)] * len(paths)
+            self._refuse_headers(paths, first_rows)
+        else:
+            layouts = [_names(path, row, self._delimiter, spec) for path, row in zip(paths, first_rows)]
         self._columns: tuple[str, ...] = next(filter(None, layouts), ())
         for path, layout in zip(paths, layouts):
             self._check(path, layout)
         numbers: dict[tuple[str, ...], int] = {}
         self._layout_of_file = np.array([numbers.setdefault(each or self._columns, len(numbers)) for each in layouts])
         self._layouts = list(numbers)  # the first one is self._columns
+        self._headers = self._rows_like_headers([] if spec.columns else first_rows)
         self._defaults = [_default_of(self.features.get(name)) for name in self._columns]  # a long row is an error
 
     def _check_feature(self, name: str, feature: Feature) -> None:
@@ -68,23 +79,42 @@ class CsvParser(ExampleParser):
                     + self._spec.cure_of_no_column(name)
                 )
 
+    def _refuse_headers(self, paths: Sequence[str], first_rows: Sequence[bytes]) -> None:
+        for path, row in zip(paths, first_rows):
+            fields = self._divide(row.rstrip(b'\r\n'))
+            if fields and tuple(map(unquoted, fields)) == tuple(self._spec.columns):
+                raise UsageError(
+                    f'{path}: its first line has the names of FileSpec.columns, and would become an example; remove '
+                    'the line, or leave FileSpec.columns out if each file has such a line'
+                )
+
+    def _rows_like_headers(self, headers: Iterable[bytes]) -> frozenset[bytes]:
+        """The rows that repeat a header and could be taken for examples: none if a feature is a number, because a name
+        is none, or if there is one column, whose values may well be its name."""
+        if len(self._columns) < 2 or any(feature.dtype != tf.string for feature in self.features.values()):
+            return frozenset()
+        rows = {self._divide.delimiter.join(form) for form in zip(*map(_forms, self._columns))}
+        return frozenset(rows.union(header.rstrip(b'\r\n') for header in headers))
+
     def arranged(self, parts: list[Any], files: np.ndarray) -> tuple[list[Any], dict[int, str]]:
         """See Parser.arranged: in all rows the columns get the order of the first file. There is one part."""
         others = np.flatnonzero(self._layout_of_file[files]) if len(self._layouts) > 1 else ()
         bad: dict[int, str] = {}
+        if self._headers and not self._headers.isdisjoint(given := parts[0].tolist()):
+            bad = {place: _REPEATS for place, row in enumerate(given) if row in self._headers}
         if not len(others):
             return parts, bad
         rows = parts[0].copy()
         for place in others:
             layout = self._layouts[self._layout_of_file[files[place]]]
-            fields = self._fields(rows[place])
+            fields = self._divide(rows[place])
             if fields is None or len(fields) != len(layout):
                 bad[int(place)] = (
                     f'has {len(fields)} fields, and its file {len(layout)} columns' if fields else 'cannot be divided'
                 )
                 continue
             by_name = dict(zip(layout, fields))
-            rows[place] = self._row([by_name.get(name, '') for name in self._columns])
+            rows[place] = self._divide.delimiter.join([by_name.get(name, b'') for name in self._columns])
         return [rows], bad
 
     def parse(self, raw: Sequence[tf.Tensor]) -> dict[str, Any]:
@@ -98,10 +128,13 @@ class CsvParser(ExampleParser):
 
     def _wrong_column(self, row: bytes) -> str | None:
         """Why a column of a row cannot be parsed; None if that is not known."""
-        fields = self._fields(row)
+        fields = self._divide(row)
         if fields is None or len(fields) != len(self._columns):
             return None
-        for name, text in zip(self._columns, fields):
+        texts = tuple(map(unquoted, fields))
+        if texts in self._layouts:
+            return _REPEATS
+        for name, text in zip(self._columns, texts):
             feature = self.features.get(name)
             if feature is None:
                 continue
@@ -112,18 +145,31 @@ class CsvParser(ExampleParser):
                 return f'column {name!r} is {text[:_SHOWN]!r}, which is no {feature.dtype.name}'
         return None
 
-    def _fields(self, row: bytes) -> list[str] | None:
-        text = io.StringIO(row.decode('utf-8', 'surrogateescape'), newline='')
-        try:
-            rows = list(csv.reader(text, delimiter=self._delimiter, strict=True))
-        except csv.Error:
-            return None
-        return rows[0] if len(rows) == 1 else None
 
-    def _row(self, fields: Iterable[str]) -> bytes:
-        text = io.StringIO(newline='')
-        csv.writer(text, delimiter=self._delimiter, lineterminator='').writerow(fields)
-        return text.getvalue().encode('utf-8', 'surrogateescape')
+class Division:
+    """Divides a row of CSV into its fields, as they stand there: with their quotes.
+
+    Fields that are kept as they stand mean the same to decode_csv in any order.
+    """
+
+    def __init__(self, delimiter: bytes) -> None:
+        self.delimiter = delimiter
+        letter = re.escape(delimiter)
+        field = rb'("[^"]*(?:""[^"]*)*"|[^"\r\n%s]*)%s' % (letter, letter)  # and the delimiter after it
+        self._each, self._all = re.compile(field), re.compile(rb'(?:%s)*' % field)
+
+    def __call__(self, row: bytes) -> list[bytes] | None:
+        """The fields; None if quotes are where none can be, or are not closed."""
+        if b'"' not in row:
+            return row.split(self.delimiter)
+        row += self.delimiter
+        return self._each.findall(row) if self._all.fullmatch(row) else None
+
+
+def unquoted(field: bytes) -> str:
+    """What a field means, as text. Bytes that are no UTF-8 are surrogates."""
+    meant = field[1:-1].replace(b'""', b'"') if field.startswith(b'"') else field
+    return meant.decode('utf-8', 'surrogateescape')
 
 
 def _default_of(feature: Feature | None) -> np.ndarray:
@@ -158,18 +204,29 @@ def _is_value(text: str, dtype: tf.DType) -> bool:
         return False
 
 
-def _headers(paths: Sequence[str], delimiter: str, spec: FileSpec) -> list[tuple[str, ...]]:
-    """The names in the first row of each file; () for a file without a row."""
+def _first_rows(paths: Sequence[str]) -> list[bytes]:
+    """The first row of each file; b'' for a file without a row."""
     if isinstance(paths[0], RemotePath):
-        rows = [future.result() for future in [threads.submit(contents.header_of_csv, path) for path in paths]]
-    else:
-        rows = list(map(contents.header_of_csv, paths))
-    return [_names(path, row, delimiter, spec) for path, row in zip(paths, rows)]
+        return [future.result() for future in [threads.submit(contents.header_of_csv, path) for path in paths]]
+    return list(map(contents.header_of_csv, paths))
+
+
+def _forms(name: str) -> tuple[bytes, bytes]:
+    """The field of a name as it is written where it needs quotes only, and with quotes in any case."""
+    text = name.encode('utf-8', 'surrogateescape')
+    quoted = b'"%s"' % text.replace(b'"', b'""')
+    return (quoted if re.search(rb'[",;\t\r\n]', text) else text), quoted
 
 
 def _names(path: str, row: bytes, delimiter: str, spec: FileSpec) -> tuple[str, ...]:
     text = io.StringIO(row.decode('utf-8', 'replace').rstrip('\r\n'), newline='')
     try:
-        return tuple(next(csv.reader(text, delimiter=delimiter, strict=True), ()))
+        rows = list(csv.reader(text, delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise UsageError(f'{path}: its first row names no columns ({error}). {spec.cure_of_no_column()}') from None
+    if len(rows) > 1:
+        raise UsageError(
+            f'{path}: a quote in its first row, which names the columns, is not closed there, and has taken in rows '
+            'after it; write the names without quotes, or double the quote within quotes'
+        )
+    return tuple(rows[0]) if rows else ()

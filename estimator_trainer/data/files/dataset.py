@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from estimator_trainer.data.files import listing
+from estimator_trainer.data.files import listing, units
 from estimator_trainer.data.remote import cache
 from estimator_trainer.errors import BadExample, DatasetError, UsageError
+from estimator_trainer.run_dir import config_file
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -53,15 +54,16 @@ class FileDataset:
         image_shape, num_classes: None; see data.sources.ImageDataset.
         in_memory: True, because the training examples are read in an exact order.
         shuffle: the value of --shuffle, after auto has been decided.
-        contents: describes the files, for config.json and for the other tasks: the number of files and examples, and a
-            digest of the names, sizes and counts of the training files.
+        contents: describes the files, for config.json and for the other tasks: the number of files and examples, a
+            digest of the names, sizes and counts of the training files, and the units of columns that have one.
         evaluation_data: changes with the names, sizes and counts of the evaluation files, and with --eval_steps.
         serving_features: the features of a tf.Example that a SavedModel takes, by name.
 
     Raises:
         DatasetError: the files cannot be used. Every message names the flag.
         BadExample: an example is damaged.
-        UsageError: a store cannot be used.
+        UsageError: a store cannot be used; or a column has another unit in other files, or than when the run was
+            trained.
     """
 
     image_shape = None
@@ -84,16 +86,18 @@ class FileDataset:
                     index_dir=index_dir,
                     cache=cache.at(config.data_cache_dir, config.data_cache_mib),
                 )
-        train = self._sources['train_files']
+        train, evaluation = self._sources['train_files'], self._sources['eval_files']
+        self._check_units(config)
         self.shuffle = batches.shuffle_of(train, config.shuffle, config.in_memory_mb)
         self.num_train = train.num_examples
-        self.contents = {**_contents(train), 'shuffle': self.shuffle}
+        self.contents: dict[str, Any] = {**_contents(train), 'shuffle': self.shuffle}
+        if recorded := units.names(train.units):
+            self.contents['units'] = recorded
         if self.shuffle == 'blocks':  # the windows depend on the size of decoded blocks and on --in_memory_mb
             self.contents['windows'] = batches.block_order(train, config.seed).num_windows
         self.serving_features: dict[str, Any] = {
             name: feature for name, feature in train.features.items() if name not in (spec.label, spec.key)
         }
-        evaluation = self._sources['eval_files']
         self.evaluation_data = f'{_contents(evaluation)["digest"]}/{config.eval_steps or "all"}'
         if train.paths == evaluation.paths:  # as for a command that only evaluates
             _log.info('data: %d file(s) with %d examples, --shuffle=%s', len(train.paths), self.num_train, self.shuffle)
@@ -106,6 +110,13 @@ class FileDataset:
                 len(evaluation.paths),
                 evaluation.num_examples,
             )
+
+    def _check_units(self, config: 'TrainerConfig') -> None:
+        trained = {} if config.allow_config_change else config_file.trained_files(config.model_dir)
+        for flag, source in self._sources.items():
+            with _naming(flag):
+                units.refuse_other_than_trained(trained.get('units') or {}, source.units, config.model_dir)
+                units.refuse_others(self._sources['train_files'].units, source.units)
 
     def counts(self) -> dict[str, int]:
         """The entries of metrics.jsonl about the data: the number of examples that this task has left out, if any."""

@@ -4,8 +4,9 @@
 
 This command makes the indexes of the files whose names are on its stdin, one after the other. A zero byte separates two
 names. The trainer starts one such process for each core.
-An index is kept beside its file as .NAME.index, or in a folder of the run if it cannot be written there. Several tasks
-may make the same index at the same time, so each writes a file of its own and renames it.
+An index is kept beside its file as .NAME.index, or in a folder of the run if it cannot be written there, or if somebody
+else's file has this name. Several tasks may make the same index at the same time, so each writes a file of its own and
+renames it.
 """
 
 import contextlib
@@ -37,6 +38,9 @@ _log = logging.getLogger('estimator_trainer')
 _VERSION = 2  # of the rule that says where records begin
 PARALLEL_BYTES = 64 * 2**20  # fewer bytes are indexed in this process, because another one takes longer to start
 _POLL_SECS, _SAY_SECS = 0.05, 5.0
+_UNFINISHED = 'estimator_trainer'  # the ending of an index that is being written
+# An index is a zip file with the array `of` at its beginning, which proves that it is ours, even if it is damaged.
+_MARK_BYTES, _MARK, _MEMBER = 36, b'PK\x03\x04', b'of.npy'
 _LEFT_SECS = 86400  # no process still writes an unfinished index that is older
 
 
@@ -112,6 +116,8 @@ def make(path: str, file_format: str, has_header: bool, folder: str | None) -> n
     small = sizes.astype(np.uint32) if not len(sizes) or sizes.max() < 2**32 else sizes
     for kept in _places(path, folder):
         with contextlib.suppress(OSError):
+            if os.path.lexists(kept) and not _is_ours(kept):
+                continue  # a file of the user, who may have given it this name
             write(kept, of=np.array(key), first=starts[0], sizes=small)
             break
     return starts
@@ -135,7 +141,7 @@ def _places(path: str, folder: str | None) -> Iterator[str]:
 
 def write(path: str, **arrays: Any) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    unfinished = f'{path}.{secrets.token_hex(4)}'
+    unfinished = f'{path}.{secrets.token_hex(4)}.{_UNFINISHED}'
     try:
         with open(unfinished, 'xb') as file:
             np.savez_compressed(file, **arrays)
@@ -146,16 +152,34 @@ def write(path: str, **arrays: Any) -> None:
         raise
 
 
-class _Left:
-    """A proof for unfinished indexes that killed processes have left beside the files."""
+def _is_ours(path: str) -> bool:
+    """Whether a file is an index, which may be damaged or unfinished. Raises OSError if it cannot be read."""
+    if os.path.islink(path) or not os.path.isfile(path):
+        return False
+    with open(path, 'rb') as file:
+        beginning = file.read(_MARK_BYTES)
+    return beginning.startswith(_MARK) and beginning.endswith(_MEMBER)
 
-    _matches = re.compile(r'\.(.+)\.index\.(?:[0-9a-f]{8}|[0-9]+)').fullmatch
+
+class _Left:
+    """A proof for unfinished indexes that killed processes have left beside the files.
+
+    Their names end with our own. Those of earlier versions end with a number, as the backups of a user may, so the
+    beginning of the file has to prove that it is an index.
+    """
+
+    _matches = re.compile(rf'\.(.+)\.index\.(?:[0-9a-f]{{8}}(\.{_UNFINISHED})?|[0-9]+)').fullmatch
 
     def covers(self, path: str) -> bool:
         folder, name = os.path.split(path)
         match = self._matches(name)
-        is_of_a_file = match is not None and os.path.lexists(os.path.join(folder, match[1]))
-        return is_of_a_file and time.time() - os.lstat(path).st_mtime > _LEFT_SECS
+        if match is None or not os.path.lexists(os.path.join(folder, match[1])):
+            return False
+        try:
+            is_old = time.time() - os.lstat(path).st_mtime > _LEFT_SECS
+            return is_old and (match[2] is not None or _is_ours(path))
+        except OSError:
+            return False
 
 
 def _make_in_parallel(paths: Sequence[str], file_format: str, has_header: bool, folder: str | None) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.data.files.spec import Feature
+from estimator_trainer.data.files.units import Column
 
 
 class Store(Protocol):
@@ -79,6 +80,10 @@ class Parser(Protocol):
     @property
     def features(self) -> Mapping[str, Feature]:
         """The features, by name: those of the spec, or of the schema of the files."""
+
+    @property
+    def units(self) -> Mapping[str, Column]:
+        """The columns whose values have one type in all files, by name; none where files do not say types."""
 
     def arranged(self, parts: list[Any], files: np.ndarray) -> tuple[list[Any], dict[int, str]]:
         """Brings the records of several files into the same form.

@@ -12,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import tensorflow as tf
 
-from estimator_trainer.data.files import column_types, parquet_columns, unreadable
+from estimator_trainer.data.files import column_types, parquet_columns, units, unreadable
 from estimator_trainer.data.files.block_cache import BlockCache
 from estimator_trainer.data.files.parsing import with_plain_defaults
 from estimator_trainer.data.files.records import file_by_file, unchanged
@@ -33,6 +33,13 @@ class _Block(NamedTuple):
     bad: dict[int, str]
 
 
+class _OfFooter(NamedTuple):
+    """What the footer of a file says: the number of rows of each row group, and the unit of each column."""
+
+    rows_of_groups: list[int]
+    units: tuple[units.Unit | None, ...]
+
+
 class ParquetFiles:
     """Both the store of rows and their parser: it has the members of interfaces.Store and interfaces.Parser.
 
@@ -45,7 +52,7 @@ class ParquetFiles:
         block_bytes: the bytes of each decoded row group, estimated from its number of rows and from a few decoded ones.
 
     Raises:
-        UsageError: a file lacks a column, or has one of another type.
+        UsageError: a file lacks a column, or has one of another type or unit.
         BadExample: a file is damaged.
         DatasetError: a file cannot be read.
     """
@@ -62,8 +69,10 @@ class ParquetFiles:
             self.features = with_plain_defaults(spec.features)
             for name, feature in self.features.items():
                 column_types.check_feature(name, feature)
-        rows = _each(self._rows_of_groups, paths)
         self._names = sorted(self.features)
+        footers = _each(self._of_footer, paths)
+        rows = [each.rows_of_groups for each in footers]
+        self.units = units.columns(paths, self._names, (each.units for each in footers))
         self._first_block = np.concatenate([[0], np.cumsum([len(of_file) for of_file in rows])]).astype(int)
         self._first_rows = [np.concatenate([[0], np.cumsum(of_file)]).astype(np.int64) for of_file in rows]
         self.sizes = np.array([int(firsts[-1]) for firsts in self._first_rows])
@@ -142,13 +151,16 @@ class ParquetFiles:
     def _schema(self, path: str) -> column_types.Schema:
         return self._footers.read(path).schema.to_arrow_schema()
 
-    def _rows_of_groups(self, path: str) -> list[int]:
-        """The number of rows of each row group of a file. Checks the columns of the file."""
+    def _of_footer(self, path: str) -> _OfFooter:
+        """Reads what is needed of the footer of a file. Checks the columns of the file."""
         footer = self._footers.read(path)
         schema = footer.schema.to_arrow_schema()
-        for name, feature in self.features.items():
-            column_types.check_column(path, schema, name, feature)
-        return [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+        of_columns = []
+        for name in self._names:
+            column_types.check_column(path, schema, name, self.features[name])
+            of_columns.append(column_types.unit(schema.field(name).type, self.features[name].dtype))
+        rows = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+        return _OfFooter(rows, tuple(of_columns))
 
     def _expected_bytes(self) -> np.ndarray:
         """The bytes of each decoded row group: its rows times the bytes of a row in the largest of a few groups."""
@@ -171,6 +183,7 @@ class ParquetFiles:
                 _readable(path), metadata=footer, page_checksum_verification=True
             ) as opened:
                 table = opened.read_row_group(group, columns=self._names, use_threads=False)
+            in_seconds = self._int96_in_seconds(path, footer, group, table.schema)
             for name in self._names:  # pages without a checksum may hold fewer rows than their header says
                 if len(table[name]) != self.block_sizes[block]:
                     raise pyarrow.ArrowInvalid(f'{name} has {len(table[name])} rows')
@@ -184,7 +197,25 @@ class ParquetFiles:
         except pyarrow.ArrowException as error:
             raise self._damaged(file, group, error) from error
         bad = {row: why for column in columns.values() for row, why in column.bad.items()}
+        for name, seconds in in_seconds.items():
+            bad.update(parquet_columns.outside_of_nanoseconds(table[name], seconds, name))
         return _Block(pyarrow.table({name: column.values for name, column in columns.items()}), bad)
+
+    def _int96_in_seconds(
+        self, path: str, footer: 'pyarrow.parquet.FileMetaData', group: int, schema: column_types.Schema
+    ) -> dict[str, 'pyarrow.ChunkedArray']:
+        """The columns of a row group that are stored as INT96, in seconds, by name.
+
+        pyarrow reads INT96 as nanoseconds, and those outside of int64 become other times, without an error. As seconds
+        all of them fit.
+        """
+        names = [name for name in self._names if column_types.has_nanoseconds(schema.field(name).type)]
+        stored = map(footer.schema.column, range(len(footer.schema) if names else 0))
+        if all(column.physical_type != 'INT96' for column in stored):
+            return {}
+        with pyarrow.parquet.ParquetFile(_readable(path), metadata=footer, coerce_int96_timestamp_unit='s') as opened:
+            table = opened.read_row_group(group, columns=names, use_threads=False)
+        return {name: table[name] for name in names if not column_types.has_nanoseconds(table[name].type)}
 
     def _damaged(self, file: int, group: int, error: Exception) -> BadExample:
         rows = self._first_rows[file]

@@ -55,6 +55,36 @@ def decoded(column: 'pyarrow.ChunkedArray | pyarrow.Array', name: str, feature: 
     return Decoded(parts[0] if len(parts) == 1 else pyarrow.concat_arrays(parts), bad)
 
 
+def outside_of_nanoseconds(column: pyarrow.ChunkedArray, in_seconds: pyarrow.ChunkedArray, name: str) -> dict[int, str]:
+    """Finds the timestamps that int64 cannot hold as nanoseconds.
+
+    Args:
+        column: a column of timestamps, or of lists of them, in nanoseconds; those that do not fit are other times.
+        in_seconds: the same column in seconds, in which all fit.
+        name: its name.
+
+    Returns:
+        Why a row cannot be used, by its number.
+    """
+    rows, nanoseconds = _times(column)
+    _, seconds = _times(in_seconds)
+    return {
+        int(rows[place]): f'{name} has {np.datetime64(int(seconds[place]), "s")}, and int64 holds nanoseconds from the '
+        'year 1677 to 2262'
+        for place in np.flatnonzero(nanoseconds // 10**9 != seconds)
+    }
+
+
+def _times(column: pyarrow.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """The row of each value of a column of timestamps or of lists of them, and the values: int64 [n]. Nulls are 0."""
+    array = column.combine_chunks()
+    rows = np.arange(len(array))
+    if column_types.is_list(array.type):
+        lengths = pyarrow.compute.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+        rows, array = np.repeat(rows, lengths), array.flatten()
+    return rows, array.view(pyarrow.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+
+
 def raw_types(feature: Feature) -> list[tf.DType]:
     """The types of the arrays that `arrays` makes for a feature."""
     if isinstance(feature, tf.io.FixedLenFeature):

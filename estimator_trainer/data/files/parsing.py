@@ -10,6 +10,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from estimator_trainer.data.files.spec import Feature, FileSpec
+from estimator_trainer.data.files.units import Column
 from estimator_trainer.errors import UsageError
 
 _TYPES = (tf.float32, tf.int64, tf.string)
@@ -20,6 +21,7 @@ class ExampleParser:
     """Parses serialized tf.Examples. It has the members of interfaces.Parser."""
 
     types: Sequence[tf.DType] = [tf.string]
+    units: Mapping[str, Column] = {}
 
     def __init__(self, spec: FileSpec) -> None:
         if spec.features is None:

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from estimator_trainer.data.files import csv_rows, index, listing, parsing
+from estimator_trainer.data.files import listing, opening, parsing
 from estimator_trainer.data.files.interfaces import Parser, Store
 from estimator_trainer.data.files.spec import KNOWN_FORMATS, FileSpec
 from estimator_trainer.data.files.unreadable import Tolerance
 from estimator_trainer.data.remote import cache as remote_cache
 from estimator_trainer.data.remote import whole_copies
-from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import BadExample, DatasetError, UsageError
 
 _log = logging.getLogger('estimator_trainer')
@@ -59,7 +58,7 @@ def open_source(
     file_format = listing.format_of(paths, file_format)
     objects, paths = paths, whole_copies.in_place_of(paths, cache, must_be_whole=file_format == 'array_record')
     with _naming(paths, objects):
-        store, parser = _opened(paths, file_format, spec, in_memory_mb * 2**20, index_dir)
+        store, parser = opening.store_and_parser(paths, file_format, spec, in_memory_mb * 2**20, index_dir)
     source = Source(store, parser, spec, file_format, Tolerance(max_bad_examples), objects, in_memory_mb * 2**20)
     source.check_spec()
     return source
@@ -81,24 +80,6 @@ def _named(text: str, paths: Sequence[str], objects: Sequence[str]) -> str:
     return text
 
 
-def _opened(
-    paths: list[str], file_format: str, spec: FileSpec, most_bytes: int, index_dir: str | None
-) -> tuple[Store, Parser]:
-    if file_format == 'parquet':
-        from estimator_trainer.data.files.parquet import ParquetFiles
-
-        parquet_files = ParquetFiles(paths, spec, most_bytes)
-        return parquet_files, parquet_files
-    parser: Parser
-    if file_format == 'csv':
-        parser = csv_rows.CsvParser(spec, paths)
-    elif KNOWN_FORMATS[file_format].has_examples:
-        parser = parsing.ExampleParser(spec)
-    else:
-        raise NotImplementedError(f'nothing says which parser {file_format} files have')
-    return _records(paths, file_format, spec, most_bytes, index_dir), parser
-
-
 def failure() -> Exception | None:
     """The failure of any open source, see Source.failure."""
     return next((error for source in list(_open) if (error := source.failure())), None)
@@ -107,19 +88,6 @@ def failure() -> Exception | None:
 def forget_all() -> None:
     """Makes `failure` ignore the sources that are open now, because another run begins in this process."""
     _open.clear()
-
-
-def _records(paths: list[str], file_format: str, spec: FileSpec, most_bytes: int, index_dir: str | None) -> Store:
-    from estimator_trainer.data.files import array_records, records, streamed
-
-    if file_format == 'array_record':
-        return array_records.ArrayRecordFiles(paths)
-    has_header = file_format == 'csv' and not spec.columns
-    starts = index.load_all(paths, file_format, has_header, index_dir)
-    objects = [path for path in paths if isinstance(path, RemotePath)]
-    if objects:
-        return streamed.StreamedFiles(objects, file_format, starts, most_bytes)
-    return records.IndexedFiles(paths, file_format, starts, most_bytes)
 
 
 class Source:
@@ -132,6 +100,7 @@ class Source:
         spec: the description of an example.
         sizes: the number of examples of each file.
         features: the features by name, those of the spec or of the schema of Parquet files.
+        units: see Parser.units.
         tolerance: counts the examples that were left out.
         enters_anywhere: any example can be read without reading much around it.
         block_sizes, block_bytes: see data.block_order.
@@ -152,6 +121,9 @@ class Source:
         self._store, self._parser, self.spec, self.file_format = store, parser, spec, file_format
         self.tolerance, self.paths, self.sizes = tolerance, store.paths, store.sizes
         self.features = parser.features
+        self.units = {
+            name: column._replace(path=_named(column.path, store.paths, names)) for name, column in parser.units.items()
+        }
         spec.check_names(self.features)
         self._firsts = np.concatenate([[0], np.cumsum(store.sizes)]).astype(np.int64)
         self.num_examples = int(self._firsts[-1])
@@ -224,8 +196,12 @@ class Source:
 
     def where(self, number: int) -> str:
         """The place of an example, for a message: 'part-3.tfrecord, record 17 at byte 3,456'."""
+        return _named(self._store.where(*self._place(number)), self.paths, self._names)
+
+    def _place(self, number: int) -> tuple[int, int]:
+        """The number of the file of an example, and of the record in the file."""
         file = int(np.searchsorted(self._firsts, number, 'right')) - 1
-        return _named(self._store.where(file, int(number - self._firsts[file])), self.paths, self._names)
+        return file, int(number - self._firsts[file])
 
     def failure(self) -> Exception | None:
         """Why a batch could not be read or parsed; None if that is not known.
@@ -298,4 +274,18 @@ class Source:
         return raw, bad
 
     def _error(self, number: int, reason: str) -> BadExample:
-        return BadExample(f'{self.where(number)}: {reason}', may_be_left_out=True)
+        text = f'{self.where(number)}: {reason}'
+        if lines := self._line_ends(number):
+            return BadExample(
+                f'{text}. The row has {lines} line end(s) after a quote; if the quote is stray, these are other rows, '
+                'so --max_bad_examples does not leave the row out. Repair it'
+            )
+        return BadExample(text, may_be_left_out=True)
+
+    def _line_ends(self, number: int) -> int:
+        """The number of line ends within a row of text; 0 for other formats."""
+        if not KNOWN_FORMATS[self.file_format].is_text:
+            return 0
+        file, record = self._place(number)
+        ((row,),), _ = self._store.read(np.array([file]), np.array([record]))
+        return max(row.count(b'\n'), row.count(b'\r'))

@@ -57,11 +57,11 @@ class Tolerance:
         return len(self._left_out)
 
     def leave_out(self, number: int, error: BadExample) -> None:
-        """Leaves an example out. Raises `error` if as many as allowed were left out before."""
+        """Leaves an example out. Raises `error` if it may not be left out, or if as many as allowed were before."""
         with self._lock:
             if number in self._left_out:
                 return
-            if len(self._left_out) >= self.most:
+            if not error.may_be_left_out or len(self._left_out) >= self.most:
                 raise error
             self._left_out.add(number)
         _log.warning('WARNING: left out %d of at most %d examples: %s', self.count, self.most, error)

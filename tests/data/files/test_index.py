@@ -265,16 +265,6 @@ def test_names_that_are_not_utf8_and_many_of_them(tmp_path, monkeypatch):
     assert [len(starts) for starts in index.load_all(paths, 'tfrecord', False, None)] == [2] * len(paths)
 
 
-def test_what_a_killed_process_has_left_is_removed_after_a_day(path):
-    left, fresh, mine = f'{kept(path)}.4711', f'{kept(path)}.0123abcd', f'{kept(path)}.bak'
-    for name in (left, fresh, mine):
-        open(name, 'wb').close()
-    for name in (left, mine):
-        os.utime(name, (0, 0))
-    load(path)
-    assert [os.path.exists(name) for name in (left, fresh, mine, kept(path))] == [False, True, True, True]
-
-
 @pytest.mark.parametrize(
     'compress', [bytes, gzip.compress, lambda data: gzip.compress(data[:7]) + gzip.compress(data[7:])]
 )

@@ -127,5 +127,5 @@ def test_a_mistake_in_the_spec_is_named_at_the_start(tmp_path, features, why):
 @pytest.mark.parametrize('delimiter', ['||', '"', '\n'])
 def test_a_delimiter_is_one_letter(tmp_path, delimiter):
     (tmp_path / 'a.csv').write_text('id,s\n1,a\n')
-    with pytest.raises(UsageError, match='one letter is needed'):
+    with pytest.raises(UsageError, match='one ASCII letter is needed'):
         open_source(str(tmp_path / 'a.csv'), FileSpec(FEATURES, delimiter=delimiter))
