@@ -2,7 +2,9 @@
 
 import configparser
 import gzip
+import importlib.metadata
 import itertools
+import operator
 import pathlib
 
 import numpy as np
@@ -10,9 +12,10 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat.tf1_names import contrib
-from estimator_trainer.compat.tf1_names.contrib import estimator_names, mnist_data_sets
+from estimator_trainer.compat.tf1_names.contrib import estimator_names, make_module_names, mnist_data_sets
 
 v1 = tf.compat.v1
+USED = pathlib.Path(__file__).with_name('names_of_contrib.txt')
 
 
 def names():
@@ -27,6 +30,35 @@ def names():
 
 def test_each_name_of_the_table_is_found():
     assert [path for path in names() if contrib.find(path) is None] == []
+
+
+def test_the_list_of_names_in_modules_is_what_is_made():
+    if (tf.__version__[:4], importlib.metadata.version('tf-slim')[:3]) != ('2.21', '1.1'):
+        pytest.skip('the list is of TensorFlow 2.21 and tf-slim 1.1')
+    assert contrib.MODULE_NAMES.read_text() == make_module_names.text(), make_module_names.__doc__
+
+
+def used_names():
+    """Names of tf.contrib that programs use, whether there is one here or not."""
+    return [line for line in USED.read_text().splitlines() if not line.startswith('#')]
+
+
+def is_there(path):
+    """Whether a program's `tf.contrib.<path>` is an object."""
+    try:
+        operator.attrgetter(path)(contrib.root())
+    except (AttributeError, ImportError):
+        return False
+    return True
+
+
+def test_a_name_is_listed_if_and_only_if_it_is_there():
+    paths = sorted({*names(), *used_names(), *(f'{name}.x' for name in ('unheard_of', 'slim', 'data', 'lookup'))})
+    assert len(paths) > 400
+    listed = {path for path in paths if contrib.is_listed(path)}
+    there = {path for path in paths if is_there(path)}
+    assert not listed - there, 'assess and doctor promise them'
+    assert not there - listed, 'assess and doctor say that they are missing'
 
 
 @pytest.mark.parametrize(
