@@ -107,6 +107,33 @@ def test_tables_have_the_arguments_of_tensorflow_1():
         assert [each.tolist() for each in session.run([found, back])] == [[1, -1], [b'b', b'UNK']]
 
 
+def test_tables_are_initialized_by_init(tmp_path):
+    """As programs for TensorFlow 1 do it: `table.init.run()`."""
+    (tmp_path / 'words.txt').write_text('a\nb\n')
+    file, words, found = str(tmp_path / 'words.txt'), ['a', 'b'], contrib.find
+    with tf.Graph().as_default(), v1.Session() as session:
+        pairs = found('lookup.KeyValueTensorInitializer')(words, [3, 4])
+        for made, keys, values in (
+            (found('lookup.HashTable')(pairs, -1), words, [3, 4]),
+            (found('lookup.index_table_from_tensor')(words), words, [0, 1]),
+            (found('lookup.index_table_from_tensor')(words, 1), words, [0, 1]),
+            (found('lookup.index_table_from_file')(file), words, [0, 1]),
+            (found('lookup.index_to_string_table_from_tensor')(words), np.int64([1]), [b'b']),
+            (found('lookup.index_to_string_table_from_file')(file), np.int64([1]), [b'b']),
+        ):
+            made.init.run()
+            assert session.run(made.lookup(tf.constant(keys))).tolist() == values
+
+
+def test_an_index_table_takes_a_dtype_before_the_name():
+    hasher, numbers = contrib.find('lookup.FastHashSpec'), np.int64([5, 7])
+    assert table('index_table_from_tensor', numbers, 0, -1, hasher, tf.int64, 'name', lookup=np.int64([7, 6])) == [
+        1,
+        -1,
+    ]
+    assert table('index_table_from_tensor', numbers, dtype=tf.int64, lookup=np.int64([7, 6])) == [1, -1]
+
+
 def test_the_modes_of_learn():
     modes = contrib.find('learn.ModeKeys')
     assert (modes.TRAIN, modes.EVAL, modes.INFER) == ('train', 'eval', 'infer')
