@@ -18,7 +18,7 @@ setup(
         'tf_config': ['py.typed'],
         'estimator_trainer.compat': ['child/*.py', 'recorder/*.py', 'recorder/*/*.py'],  # Python finds them by path
         'estimator_trainer.compat.internals': ['*.ini'],
-        'estimator_trainer.compat.tf1_names.contrib': ['*.ini'],
+        'estimator_trainer.compat.tf1_names.contrib': ['*.ini', '*.txt'],
         'estimator_trainer.tools': ['*.jinja'],
         'estimator_trainer.tools.comparison': ['*.jinja'],
         'estimator_trainer.tools.report': ['*.jinja'],

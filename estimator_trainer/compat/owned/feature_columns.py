@@ -2,7 +2,8 @@
 
 A column is a dict with a `kind`:
 
-    numeric     key, shape, normalizer (None or the arguments of `TracedFunction`)
+    numeric     key, shape, normalizer (None or the arguments of `TracedFunction`), parsed_normalizer (the same function
+                for numbers of the dtype that tf.Example has, if the input_fn gives another)
     bucketized  key, shape, normalizer, boundaries
     hash        key, buckets
     vocabulary  key, dtype, vocabulary, num_oov_buckets, default_value
@@ -42,19 +43,29 @@ def make(column: dict) -> Any:
 class Numeric(tf.Module):
     """`numeric_column`: float32 of shape [batch, *shape]."""
 
-    def __init__(self, key: str, shape: Sequence[int] = (1,), normalizer: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        key: str,
+        shape: Sequence[int] = (1,),
+        normalizer: dict[str, Any] | None = None,
+        parsed_normalizer: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__()
         self.keys = (key,)
         self.width = 1
         for size in shape:
             self.width *= size
         self._normalizer = TracedFunction(**normalizer) if normalizer else None
+        self._parsed_normalizer = TracedFunction(**parsed_normalizer) if parsed_normalizer else self._normalizer
 
     def dense(self, features: Mapping[str, Any]) -> tf.Tensor:
         value = _feature(features, self.keys[0])
         if isinstance(value, tf.SparseTensor):
             raise ValueError(f'The numeric column {self.keys[0]!r} needs a dense tensor.')
-        return tf.cast(self._normalizer(value) if self._normalizer else value, tf.float32)
+        if self._normalizer:
+            is_parsed = value.dtype.is_floating != self._normalizer.dtype.is_floating
+            value = self._parsed_normalizer(value) if is_parsed else self._normalizer(value)
+        return tf.cast(value, tf.float32)
 
 
 class Bucketized(Numeric):

@@ -45,6 +45,7 @@ AFTER = (  # (module, the patches that its import calls)
     (_DISTRIBUTE + 'cross_device_utils', ('multi_worker_mends.add_up_tables',)),
     (_UPSTREAM + 'early_stopping', ('early_stopping_hooks',)),
     (_UPSTREAM + 'exporter', ('evaluation_mends.remember_best',)),
+    (_UPSTREAM + 'inputs.queues.feeding_functions', ('pandas_inputs.take_strings',)),
     (_UPSTREAM + 'head.base_head', ('strategy_mends.report_mean_loss',)),
 )
 

@@ -47,12 +47,13 @@ def advice(paths: Sequence[str]) -> Iterator[str]:
     for each in old:
         if each.name.startswith(CONTRIB):
             first.setdefault(each.name, each.place)
-    of_slim = next((name for name in first if contrib.is_in_slim(name[len(CONTRIB) :])), None)
+    listed = [name for name in first if contrib.is_listed(name[len(CONTRIB) :])]
+    of_slim = next((name for name in listed if contrib.is_in_slim(name[len(CONTRIB) :])), None)
     if of_slim and importlib.util.find_spec('tf_slim') is None:
         yield (
             f'problem: {first[of_slim]}: {of_slim} is in the package tf-slim, which is not installed: '
             'pip install "estimator-trainer[tf1]"'
         )
     for name, place in first.items():
-        if not contrib.is_listed(name[len(CONTRIB) :]):
+        if name not in listed:
             yield f'cannot work: {place}: {contrib.absent(name[len(CONTRIB) :])}'

@@ -1,9 +1,7 @@
-"""compat.tf1_names.contrib: names that are found, sentences for the others, tables, predictors, summaries and MNIST."""
+"""compat.tf1_names.contrib: tables, predictors, summaries and MNIST."""
 
-import configparser
 import gzip
 import itertools
-import pathlib
 
 import numpy as np
 import pytest
@@ -13,37 +11,6 @@ from estimator_trainer.compat.tf1_names import contrib
 from estimator_trainer.compat.tf1_names.contrib import estimator_names, mnist_data_sets
 
 v1 = tf.compat.v1
-
-
-def names():
-    parser = configparser.ConfigParser(delimiters=('=',), interpolation=None)
-    parser.optionxform = str
-    parser.read_string((pathlib.Path(contrib.__file__).parent / 'names.ini').read_text())
-    for part in parser.sections():
-        for name in parser[part]:
-            if name not in ('*', '.python'):
-                yield f'{part}.{name}'
-
-
-def test_each_name_of_the_table_is_found():
-    assert [path for path in names() if contrib.find(path) is None] == []
-
-
-@pytest.mark.parametrize(
-    'path, said',
-    [
-        ('learn.Experiment', 'use tf.estimator.train_and_evaluate with'),
-        ('learn.python.learn.learn_runner', 'use tf.estimator.train_and_evaluate'),
-        ('distribute.Monitor', 'tf.contrib.distribute.Monitor was removed in TensorFlow 2: use tf.distribute.'),
-        ('learn.datasets.load_iris', 'use the package tensorflow-datasets'),
-        ('layers.real_valued_column', 'tf.feature_column.numeric_column'),
-        ('unheard_of.thing', 'replace it in the program'),
-    ],
-)
-def test_what_cannot_be_had_is_named(path, said):
-    with pytest.raises(AttributeError) as error:
-        contrib.find(path)
-    assert said in str(error.value) and f'tf.contrib.{path}' in str(error.value)
 
 
 def table(path, *args, lookup, **kwargs):
@@ -73,6 +40,33 @@ def test_tables_have_the_arguments_of_tensorflow_1():
         back = contrib.find('lookup.index_to_string')(tf.constant([1, 7]), mapping=words)
         session.run(v1.tables_initializer())
         assert [each.tolist() for each in session.run([found, back])] == [[1, -1], [b'b', b'UNK']]
+
+
+def test_tables_are_initialized_by_init(tmp_path):
+    """As programs for TensorFlow 1 do it: `table.init.run()`."""
+    (tmp_path / 'words.txt').write_text('a\nb\n')
+    file, words, found = str(tmp_path / 'words.txt'), ['a', 'b'], contrib.find
+    with tf.Graph().as_default(), v1.Session() as session:
+        pairs = found('lookup.KeyValueTensorInitializer')(words, [3, 4])
+        for made, keys, values in (
+            (found('lookup.HashTable')(pairs, -1), words, [3, 4]),
+            (found('lookup.index_table_from_tensor')(words), words, [0, 1]),
+            (found('lookup.index_table_from_tensor')(words, 1), words, [0, 1]),
+            (found('lookup.index_table_from_file')(file), words, [0, 1]),
+            (found('lookup.index_to_string_table_from_tensor')(words), np.int64([1]), [b'b']),
+            (found('lookup.index_to_string_table_from_file')(file), np.int64([1]), [b'b']),
+        ):
+            made.init.run()
+            assert session.run(made.lookup(tf.constant(keys))).tolist() == values
+
+
+def test_an_index_table_takes_a_dtype_before_the_name():
+    hasher, numbers = contrib.find('lookup.FastHashSpec'), np.int64([5, 7])
+    assert table('index_table_from_tensor', numbers, 0, -1, hasher, tf.int64, 'name', lookup=np.int64([7, 6])) == [
+        1,
+        -1,
+    ]
+    assert table('index_table_from_tensor', numbers, dtype=tf.int64, lookup=np.int64([7, 6])) == [1, -1]
 
 
 def test_the_modes_of_learn():

@@ -3,7 +3,7 @@
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.assess import old_names
+from estimator_trainer.tools.assess import knowledge, old_names
 
 
 def advice(tmp_path, text):
@@ -36,6 +36,24 @@ decoder = tf.contrib.seq2seq.BasicDecoder()
         'cannot work: train.py:6: tf.contrib.layers.real_valued_column',
         'cannot work: train.py:7: tf.contrib.seq2seq.BasicDecoder',
     ]
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        'rnn.LayerNormBasicLSTMCell',
+        'framework.with_shape',
+        'data.assert_element_shape',
+        'layers.no_such_name',
+        'slim.nets.no_such_net',
+        'crf.no_such_name',
+    ],
+)
+def test_a_name_that_its_part_lacks_is_not_promised(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(old_names.importlib.util, 'find_spec', lambda name: None)  # without tf-slim
+    _, _, said = advice(tmp_path, f'import tensorflow as tf\nused = tf.contrib.{name}\n')
+    assert said.startswith(f'cannot work: train.py:2: tf.contrib.{name} was removed')
+    assert not knowledge.runs_with_tf1(f'tf.contrib.{name}')
 
 
 def test_a_folder_and_nothing(tmp_path):

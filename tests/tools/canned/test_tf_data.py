@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.tools.migrate.canned import dataset_file, record
+from estimator_trainer.tools.migrate.canned import columns, dataset_file, describe, record
 from estimator_trainer.tools.migrate.canned.in_keras_3 import tensors
 
 
@@ -74,3 +74,33 @@ def test_sparse_labels_become_an_indicator(vocabulary):
     if vocabulary:
         with pytest.raises(tf.errors.InvalidArgumentError, match='not in LABELS'):
             made['to_labels'](labels(['p', 'x', 'q']))
+
+
+def test_tf_examples_are_parsed_as_the_columns_say():
+    fc = tf.feature_column
+    city = fc.categorical_column_with_hash_bucket('city', 9)
+    made = [
+        fc.bucketized_column(fc.numeric_column('age', default_value=30.0), [50.0]),
+        fc.numeric_column('point', 3, default_value=[1, 2.5, 3]),
+        fc.numeric_column('rooms', dtype=tf.int64),
+        fc.embedding_column(city, 2),
+        fc.crossed_column(['job', fc.categorical_column_with_identity('shift', 4)], 9),
+        fc.indicator_column(fc.weighted_categorical_column(city, 'share')),
+    ]
+    parsed = columns.parse_spec(made, {'age': tf.int64, 'job': tf.string})
+    head = {'kind': 'binary', 'label_vocabulary': None, 'weight_column': None}
+    features = {name: {'dtype': 'string', 'parsed': one} for name, one in parsed.items()}
+    text = dataset_file.text({'features': features, 'head': head, 'units': 1, 'labels_are_sparse': False})
+    generated = {}
+    exec(compile(text, 'dataset.py', 'exec'), generated)
+    expected = fc.make_parse_example_spec(made)
+    assert generated['PARSE_SPEC'].keys() == expected.keys()
+    for name, spec in expected.items():
+        made_of = generated['PARSE_SPEC'][name]
+        assert type(made_of) is type(spec) and made_of.dtype == spec.dtype, name
+        for part in ('shape', 'default_value'):
+            assert np.array_equal(getattr(made_of, part, None), getattr(spec, part, None)), name
+    assert (
+        columns.parse_spec([fc.crossed_column(['a', 'b'], 9)], {'a': tf.int32, 'b': tf.string})['a']['dtype'] == 'int64'
+    )
+    assert describe._of_example(tf.bool) == 'int64' and describe._of_example(tf.bfloat16) == 'float32'

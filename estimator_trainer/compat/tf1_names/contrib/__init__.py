@@ -1,6 +1,7 @@
 """`tf.contrib`, as far as it can be had: other names of what TensorFlow and tf-slim have, and a few small modules here.
 
-names.ini says for each name where it is found; absent.ini says of all others what to use instead.
+names.ini says for each name where it is found; absent.ini says of all others what to use instead;
+module_names.txt lists what the modules that names.ini names have.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import functools
 import importlib
 import pathlib
 import types
+from collections.abc import Sequence
 from typing import Any
 
 _HERE = pathlib.Path(__file__).parent
+MODULE_NAMES = _HERE / 'module_names.txt'
 
 
 class Contrib(types.ModuleType):
@@ -48,29 +51,43 @@ def find(path: str) -> Any:
     names = _read('names.ini')
     part = parents.split('.python')[0]  # layers.python.layers was where layers was written: programs import from both
     if names.has_option(part, name):
-        return _target(names[part][name], path)
+        return load(names[part][name], path)
     if _is_part(path, names):
         return Contrib(path)
-    if _read('absent.ini').has_option('names', f'{part}.{name}'):
+    if is_absent(path):
         raise AttributeError(absent(path))
-    for target in (names[part].get('*') or '').split() if names.has_section(part) else ():
+    for place in (names[part].get('*') or '').split() if names.has_section(part) else ():
         try:
-            return _target(f'{target}.{name}' if ':' in target else f'{target}:{name}', path)
+            return load(f'{place}.{name}' if ':' in place else f'{place}:{name}', path)
         except AttributeError:
             pass
     raise AttributeError(absent(path))
 
 
 def is_listed(path: str) -> bool:
-    """Whether names.ini has a place for this name, or one where it may be. Imports nothing."""
-    names, part = _read('names.ini'), path.partition('.python')[0]
-    if _is_part(path, names) or names.has_section(part):
-        return True
-    parents, _, name = path.rpartition('.')
-    parents = parents.split('.python')[0]
-    if _read('absent.ini').has_option('names', f'{parents}.{name}') or not parents:
-        return False
-    return names.has_option(parents, name) or names.has_option(parents, '*') or is_listed(parents)
+    """Whether `tf.contrib.<path>` can be had, by names.ini and module_names.txt. Imports nothing.
+
+    A path that goes on behind a function, a class or a module of another package is taken to be right there.
+    """
+    places, names = _read('names.ini'), path.split('.')
+    for length in range(1, len(names) + 1):
+        above = '.'.join(names[: length - 1]).partition('.python')[0]
+        here = '.'.join(names[:length])
+        if places.has_section(above) and names[length - 1] in places[above]:
+            return _is_in_module(f'{above}.{names[length - 1]}', names[length:])
+        if not _is_part(here, places):
+            return above in _module_names() and not is_absent(here) and _is_in_module(above, names[length - 1 :])
+    return True
+
+
+def _is_in_module(module: str, names: Sequence[str]) -> bool:
+    for name in names:
+        if module not in _module_names():
+            break
+        if name not in _module_names()[module]:
+            return False
+        module = f'{module}.{name}'
+    return True
 
 
 def is_in_slim(path: str) -> bool:
@@ -92,8 +109,9 @@ def _is_part(path: str, names: configparser.ConfigParser) -> bool:
     return any(f'{section}.'.startswith(f'{path}.') for section in names.sections())
 
 
-def _target(target: str, path: str) -> Any:
-    module, _, names = target.partition(':')
+def load(place: str, path: str) -> Any:
+    """What stands at a place as names.ini has it, such as 'tensorflow.compat.v1:data', for tf.contrib.<path>."""
+    module, _, names = place.partition(':')
     try:
         loaded = importlib.import_module(__package__ + module[3:] if module.startswith('tf1.') else module)
     except ModuleNotFoundError as error:
@@ -103,6 +121,12 @@ def _target(target: str, path: str) -> Any:
             f'tf.contrib.{path} is in the package tf-slim: pip install "estimator-trainer[tf1]"'
         ) from error
     return functools.reduce(getattr, names.split('.'), loaded) if names else loaded
+
+
+def is_absent(path: str) -> bool:
+    """Whether absent.ini has a sentence for this very name, wherever else its part is looked for."""
+    parents, _, name = path.rpartition('.')
+    return _read('absent.ini').has_option('names', f'{parents.partition(".python")[0]}.{name}')
 
 
 def absent(path: str) -> str:
@@ -118,6 +142,18 @@ def absent(path: str) -> str:
     return (
         f'tf.contrib.{path} was removed in TensorFlow 2, and compat has no stand-in for it: replace it in the program.'
     )
+
+
+def places() -> configparser.ConfigParser:
+    """names.ini: part of tf.contrib -> name -> place."""
+    return _read('names.ini')
+
+
+@functools.cache
+def _module_names() -> dict[str, frozenset[str]]:
+    lines = MODULE_NAMES.read_text(encoding='utf-8').splitlines()
+    parts = (line.partition(': ') for line in lines if not line.startswith('#'))
+    return {part: frozenset(names.split()) for part, _, names in parts}
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """tf.contrib.lookup, whose arguments have other names than those of tf.lookup, and functions of tf.contrib.data.
 
-Touches: lookup_ops in tensorflow.python.ops
+Touches: lookup_ops in tensorflow.python.ops, and StaticHashTableV1.init there
 Without it: programs cannot make the tables of tf.contrib.lookup
 For: programs under `compat run --tf1`
 
@@ -16,6 +16,8 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ops import lookup_ops
+
+lookup_ops.StaticHashTableV1.init = property(lambda table: table.initializer)  # its name in TensorFlow 1
 
 
 class HashTable(lookup_ops.StaticHashTableV1):
@@ -64,11 +66,10 @@ def index_table_from_tensor(
     num_oov_buckets: int = 0,
     default_value: Any = -1,
     hasher_spec: Any = lookup_ops.FastHashSpec,
+    dtype: tf.DType = tf.string,
     name: str | None = None,
 ) -> Any:
-    return lookup_ops.index_table_from_tensor(
-        mapping, num_oov_buckets, default_value, hasher_spec, tf.convert_to_tensor(mapping).dtype, name
-    )
+    return lookup_ops.index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, dtype, name)
 
 
 def index_to_string_table_from_tensor(mapping: Any, default_value: str = 'UNK', name: str | None = None) -> Any:

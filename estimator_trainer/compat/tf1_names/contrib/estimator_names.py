@@ -1,7 +1,7 @@
 """Names of tf.contrib.estimator, tf.contrib.learn and tf.contrib.distribute, with the arguments that TensorFlow 1 had.
 
-Touches: private functions of tensorflow_estimator.python.estimator.canned.head
-Without it: there are no heads of tf.contrib.estimator
+Touches: private functions of tensorflow_estimator.python.estimator.canned.head, and Estimator._warm_start_settings
+Without it: there are no heads of tf.contrib.estimator, and no forward_features
 For: programs under `compat run --tf1`
 
 The heads are tensorflow-estimator's own of TF 1, with contrib's default reduction. Behaviour of the strategies:
@@ -10,7 +10,7 @@ https://www.tensorflow.org/versions/r1.15/api_docs/python/tf/contrib/distribute
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -57,6 +57,65 @@ def regression_head(
 ) -> Any:
     """The head of a regression: squared error."""
     return head._regression_head(weight_column, label_dimension, loss_reduction, loss_fn, inverse_link_fn, name)
+
+
+def forward_features(
+    estimator: Any, keys: str | Sequence[str] | None = None, sparse_default_values: Mapping[str, Any] | None = None
+) -> Any:
+    """An Estimator whose predictions and exports have these features as well, such as the key of an example.
+
+    An export gets them in the signatures `predict` and `serving_default`, if that is a PredictOutput.
+
+    Args:
+        keys: names of features; None: all.
+        sparse_default_values: {feature that is a tf.SparseTensor: what stands where it has no value}. Such features
+            need one.
+
+    Raises:
+        TypeError: keys are no names.
+        ValueError: when the model is built: features or predictions are no dict, a name is missing among the features
+            or taken among the predictions, or a feature is sparse and has no default, or the other way round.
+    """
+    names = [keys] if isinstance(keys, str) else keys
+    if names is not None and not (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)):
+        raise TypeError(f'forward_features: keys are a name, a list of names, or None: {keys!r}')
+    defaults = sparse_default_values or {}
+
+    def model_fn(features: Any, labels: Any, mode: str, config: Any) -> Any:
+        spec = estimator.model_fn(features, labels, mode, config)
+        if spec.predictions is None:
+            return spec
+        for what, value in (('features', features), ('predictions', spec.predictions)):
+            if not isinstance(value, dict):
+                raise ValueError(f'forward_features needs a dict of {what}, and there is a {type(value).__name__}')
+        forwarded = {
+            name: _dense(name, features, spec.predictions, defaults) for name in (features if names is None else names)
+        }
+        exports = dict(spec.export_outputs or {})
+        for signature in {'predict', 'serving_default'} & exports.keys():
+            output = exports[signature]
+            if isinstance(output, tf.estimator.export.PredictOutput):
+                exports[signature] = tf.estimator.export.PredictOutput({**output.outputs, **forwarded})
+        return spec._replace(predictions={**spec.predictions, **forwarded}, export_outputs=exports or None)
+
+    return tf.compat.v1.estimator.Estimator(
+        model_fn, estimator.model_dir, estimator.config, warm_start_from=estimator._warm_start_settings
+    )
+
+
+def _dense(name: str, features: Mapping[str, Any], predictions: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+    """The feature as a tensor. Raises ValueError."""
+    if name not in features:
+        raise ValueError(f'forward_features: there is no feature {name!r}; there are {", ".join(sorted(features))}')
+    if name in predictions:
+        raise ValueError(f'forward_features: the predictions already have {name!r}')
+    value = tf.compat.v1.convert_to_tensor_or_sparse_tensor(features[name])
+    if isinstance(value, tf.SparseTensor) != (name in defaults):
+        raise ValueError(
+            f'forward_features: {name!r} is a {type(value).__name__}; sparse_default_values is for each sparse '
+            'feature, and for no other'
+        )
+    return tf.sparse.to_dense(value, defaults[name]) if name in defaults else value
 
 
 class ModeKeys:

@@ -1,5 +1,8 @@
 """Feature columns as plain JSON, in the form that `feature_layers.py` reads."""
 
+import contextlib
+
+import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.tools.migrate import traced
@@ -49,11 +52,48 @@ def keys(column) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def parse_spec(feature_columns, dtypes) -> dict:
+    """How the Estimator's own export reads each feature of tf.Example: {feature: {'dtype', 'shape', 'default'}}.
+
+    The shape is None for categories, of which an example has any number; without a default a number has to be there.
+
+    Args:
+        dtypes: {feature: tf.DType}, as the input_fn gives them.
+    """
+    made = {}
+    for column in feature_columns:
+        for key, spec in tf.feature_column.make_parse_example_spec([column]).items():
+            # tf.feature_column takes every feature that a cross names for text: with integers its export reads nothing.
+            are_integers = key in dtypes and dtypes[key].is_integer and spec.dtype == tf.string
+            fixed = isinstance(spec, tf.io.FixedLenFeature)
+            made[key] = {
+                'dtype': 'int64' if are_integers else spec.dtype.name,
+                'shape': list(spec.shape) if fixed else None,
+                'default': np.asarray(spec.default_value).tolist()
+                if fixed and spec.default_value is not None
+                else None,
+            }
+    return made
+
+
+def crossed(column) -> list[str]:
+    """The features that a cross in this column in JSON reads by their names."""
+    if isinstance(column, str):
+        return []
+    names = [key for key in column.get('keys', ()) if isinstance(key, str)]
+    return names + (crossed(column['column']) if 'column' in column else [])
+
+
 def _numeric(column, dtypes):
-    normalizer = None
-    if column.normalizer_fn is not None:
-        normalizer = _traced(column, dtypes.get(column.key, column.dtype))
-    return {'kind': 'numeric', 'key': column.key, 'shape': list(column.shape), 'normalizer': normalizer}
+    made = {'kind': 'numeric', 'key': column.key, 'shape': list(column.shape), 'normalizer': None}
+    if column.normalizer_fn is None:
+        return made
+    given = dtypes.get(column.key, column.dtype)
+    made['normalizer'] = _traced(column, given)
+    if given.is_floating != column.dtype.is_floating:  # tf.Example has it in the column's dtype
+        with contextlib.suppress(Unsupported):  # the Estimator's own export fails there, too
+            made['parsed_normalizer'] = _traced(column, column.dtype)
+    return made
 
 
 def _traced(column, dtype):

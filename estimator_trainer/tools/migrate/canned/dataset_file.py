@@ -2,7 +2,6 @@
 
 import pprint
 
-_MISSING = {'string': '', 'int64': -1, 'float32': 0.0}
 _TEXT = '''\
 """What the Estimator did with its data before the model: `dataset.map(for_keras)`, and `parse` for tf.Example."""
 
@@ -13,21 +12,15 @@ WEIGHT = {weight!r}  # the feature that holds the weight of an example
 LABELS = {labels}  # the label vocabulary, in the order of the classes
 
 PARSE_SPEC = {spec}
-PADDED = {padded}  # features of any length -> what stands where an example has no more
 
 
 def parse(examples) -> dict:
-    """Serialized tf.Examples, string [batch], to the features that the model reads.
+    """Serialized tf.Examples, string [batch], to what `saved_model/` reads of them, as the Estimator's export does.
 
-    Numbers must be there. A category that is missing is '' or -1, which is no category.
+    Categories are tf.SparseTensors: one that is missing is not there, and a cross of it is not there either. A number
+    must be there unless its spec has a default. The model files take the features of `for_keras` instead.
     """
-    parsed = tf.io.parse_example(examples, PARSE_SPEC)
-    for name, missing in PADDED.items():
-        parsed[name] = tf.sparse.to_dense(parsed[name], missing)
-    return {{
-        name: value if value.dtype == FEATURES[name] else tf.cast(value, FEATURES[name])
-        for name, value in parsed.items()
-    }}
+    return tf.io.parse_example(examples, PARSE_SPEC)
 
 
 def for_keras(features, labels):
@@ -53,9 +46,6 @@ def text(description: dict) -> str:
         weight=weight,
         labels=pprint.pformat(head['label_vocabulary'], width=110, compact=True),
         spec=_spec(features),
-        padded=pprint.pformat(
-            {name: _MISSING[_parsed(one)] for name, one in features.items() if _is_padded(one)}, width=110
-        ),
         weights_doc=', weights' if weight else '',
         returned=f'taken, to_labels(labels){weights}',
         labels_doc=doc,
@@ -66,30 +56,14 @@ def text(description: dict) -> str:
 def _spec(features) -> str:
     lines = ['{']
     for name, one in features.items():
-        dtype = _parsed(one)
-        if one['sparse'] or _is_padded(one):
-            made = f'tf.io.VarLenFeature(tf.{dtype})'
+        parsed = one['parsed']
+        if parsed['shape'] is None:
+            made = f'tf.io.VarLenFeature(tf.{parsed["dtype"]})'
         else:
-            default = ''
-            if one['may_be_missing']:
-                count = 1
-                for size in one['shape']:
-                    count *= size
-                default = f', {[_MISSING[dtype]] * count if one["shape"] else _MISSING[dtype]!r}'
-            made = f'tf.io.FixedLenFeature({one["shape"]}, tf.{dtype}{default})'
+            default = '' if parsed['default'] is None else f', {parsed["default"]!r}'
+            made = f'tf.io.FixedLenFeature({parsed["shape"]}, tf.{parsed["dtype"]}{default})'
         lines.append(f'    {name!r}: {made},')
     return '\n'.join([*lines, '}'])
-
-
-def _parsed(one) -> str:
-    """What tf.Example has for the dtype of a feature."""
-    if one['dtype'] == 'string':
-        return 'string'
-    return 'float32' if 'float' in one['dtype'] else 'int64'
-
-
-def _is_padded(one) -> bool:
-    return not one['sparse'] and None in one['shape']
 
 
 def _labels(head, units, are_sparse):

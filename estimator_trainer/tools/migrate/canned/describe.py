@@ -51,6 +51,7 @@ def description(estimator, features, labels, specs) -> dict:
     recovered = recover.read(estimator, features, labels, _Optimizers())
     arguments, function = recovered.arguments, recovered.function
     both = 'linear_combined' in function
+    feature_columns = []
     dtypes = {name: value.dtype for name, value in features.items()}
     head = _head(arguments['head'])
     found = {
@@ -64,12 +65,14 @@ def description(estimator, features, labels, specs) -> dict:
     if both or 'linear' in function:
         prefix = 'linear_' if both else ''
         wide = arguments[f'{prefix}feature_columns'] or ()
+        feature_columns += wide
         found['linear'] = _linear(wide, arguments[f'{prefix}sparse_combiner'], dtypes) if wide else None
     if both or 'dnn' in function:
         deep = arguments['dnn_feature_columns' if both else 'feature_columns'] or ()
+        feature_columns += deep
         found['deep'] = _deep(deep, arguments, 'dnn_' if both else '', dtypes) if deep else None
     found['optimizers'] = [{**update.optimizer, 'variables': update.variables} for update in recovered.updates]
-    found['features'] = _features(found, features, specs)
+    found['features'] = _features(found, features, specs, columns.parse_spec(feature_columns, dtypes))
     found['shapes'] = {name: recovered.shapes[name] for name in variables(found) if name in recovered.shapes}
     found['labels_are_sparse'] = isinstance(labels, tf.SparseTensor)
     changed = [name for name in (*found['features'], head['weight_column']) if name in recovered.changed]
@@ -174,12 +177,18 @@ def _scope(name: str) -> str:
     return re.sub(r'[^A-Za-z0-9_.\-]', '_', name)
 
 
-def _features(found, features, specs) -> dict:
-    """{feature that the model reads: its dtype, shape of an example, whether it is sparse, how tf.Example has it}."""
+def _features(found, features, specs, parse_spec) -> dict:
+    """What the model reads of the input_fn's features, and of tf.Example.
+
+    {feature: its dtype, the shape of an example, whether it is sparse, whether a cross reads it by its name, and
+    `parsed`, how tf.Example has it}
+    """
     used = {}
+    crossed = set()
     for part in (found['linear'], found['deep']):
         for one in part['columns'] if part else ():
             column = one.get('column') or one['embedding']['column']
+            crossed.update(columns.crossed(column))
             for key in columns.keys(column):
                 used[key] = used.get(key, False) or _may_be_missing(column, key)
     if not used:  # a baseline reads no feature, but how many examples there are
@@ -194,18 +203,23 @@ def _features(found, features, specs) -> dict:
     made = {}
     for key, may_be_missing in used.items():
         value = features[key]
-        sparse = isinstance(value, tf.SparseTensor)
         made[key] = {
             'dtype': value.dtype.name,
             'shape': list((specs if may_be_missing else features)[key].shape[1:]),  # how many numbers a column knows
-            'sparse': sparse,
-            'may_be_missing': may_be_missing,
+            'sparse': isinstance(value, tf.SparseTensor),
+            'crossed': key in crossed,
+            'parsed': parse_spec.get(key) or {'dtype': _of_example(value.dtype), 'shape': None, 'default': None},
         }
     return made
 
 
+def _of_example(dtype) -> str:
+    """What tf.Example has for a dtype."""
+    return 'string' if dtype == tf.string else 'float32' if dtype.is_floating else 'int64'
+
+
 def _may_be_missing(column, key) -> bool:
-    """Whether tf.Example may lack it: categories may, numbers may not."""
+    """Whether an example may have none of it, or any number: categories may, numbers may not."""
     if isinstance(column, str):
         return True
     if column['kind'] in ('numeric', 'bucketized'):

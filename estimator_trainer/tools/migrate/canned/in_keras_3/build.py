@@ -38,7 +38,7 @@ def main():
     built.model.compile(optimizer, heads.loss(head, description['units']), weighted_metrics=heads.metrics(head))
     built.model.save(os.path.join(RESULT, 'model.keras'))
     built.serving.save(os.path.join(RESULT, 'serving.keras'))
-    signatures.export(built.serving, description, os.path.join(RESULT, 'saved_model'))
+    signatures.export(built, description, os.path.join(RESULT, 'saved_model'))
 
     differences = {
         'predictions': recorded.different_predictions(WORK, built.serving),

@@ -14,16 +14,38 @@ class Built:
     Attributes:
         model: features to logits; what is trained.
         serving: features to the predictions of the head, by name.
+        on_examples: the same, of features as `dataset.parse` gives them; with the layers of the others.
         pairs: {name in the Estimator's checkpoint: Keras variable}.
     """
 
     def __init__(self, description: dict):
         self._units = description['units']
+        self._layers = {}
         self.pairs = {}
-        self._inputs = {
+        inputs = {
             name: keras.Input(shape=one['shape'], dtype=one['dtype'], name=name, sparse=one['sparse'])
             for name, one in description['features'].items()
         }
+        parsed = {name: one['parsed'] for name, one in description['features'].items()}
+        of_examples = {
+            name: keras.Input(
+                shape=[None] if one['shape'] is None else one['shape'],
+                dtype=one['dtype'],
+                name=name,
+                sparse=one['shape'] is None,
+            )
+            for name, one in parsed.items()
+        }
+        out = self._logits(description, inputs)
+        # A list of named inputs: a dict of them would be matched by position, and one more feature would shift all.
+        self.model = keras.Model(list(inputs.values()), out, name='model')
+        predictions = heads.predictions(description['head'])
+        self.serving = keras.Model(list(inputs.values()), predictions(out), name='serving')
+        of_parsed = predictions(self._logits(description, of_examples))
+        self.on_examples = keras.Model(list(of_examples.values()), of_parsed, name='on_examples')
+
+    def _logits(self, description, inputs):
+        self._inputs = inputs
         logits = []
         if description['baseline']:
             logits.append(self._baseline(description['baseline']))
@@ -31,14 +53,16 @@ class Built:
             logits.append(self._deep(description['deep']))
         if description['linear']:
             logits.append(self._linear(description['linear']))
-        out = logits[0] if len(logits) == 1 else keras.layers.Add(name='logits')(logits)
-        # A list of named inputs: a dict of them would be matched by position, and one more feature would shift all.
-        self.model = keras.Model(list(self._inputs.values()), out, name='model')
-        predictions = heads.predictions(description['head'])(out)
-        self.serving = keras.Model(list(self._inputs.values()), predictions, name='serving')
+        return logits[0] if len(logits) == 1 else self._once(keras.layers.Add, name='logits')(logits)
+
+    def _once(self, kind, *arguments, name, **more):
+        """The layer of this name, made when it is first asked for."""
+        if name not in self._layers:
+            self._layers[name] = kind(*arguments, name=name, **more)
+        return self._layers[name]
 
     def _baseline(self, name):
-        layer = feature_layers.BaselineLogits(self._units, name='baseline')
+        layer = self._once(feature_layers.BaselineLogits, self._units, name='baseline')
         out = layer(dict(self._inputs))
         self.pairs[name] = layer.bias
         return out
@@ -49,27 +73,29 @@ class Built:
             name = _name(f'linear_{one["name"]}')
             dense = 'embedding' in one or one['column']['kind'] == 'indicator'
             if dense:
-                layer = keras.layers.Dense(self._units, use_bias=False, name=name)
+                layer = self._once(keras.layers.Dense, self._units, use_bias=False, name=name)
                 parts.append(layer(self._dense(one, f'{name}_input')))
                 self.pairs[one['weights']] = layer.kernel
             else:
-                layer = feature_layers.LinearColumn(one['column'], self._units, linear['combiner'], name=name)
+                layer = self._once(
+                    feature_layers.LinearColumn, one['column'], self._units, linear['combiner'], name=name
+                )
                 parts.append(self._call(layer))
                 self.pairs[one['weights']] = layer.column_weights
-        layer = feature_layers.SumAndBias(name='linear_sum')
+        layer = self._once(feature_layers.SumAndBias, name='linear_sum')
         out = layer(parts)
         self.pairs[linear['bias']] = layer.bias
         return out
 
     def _deep(self, deep):
         parts = [self._dense(one, _name(f'dnn_{one["name"]}')) for one in deep['columns']]
-        net = keras.layers.Concatenate(name='dnn_input')(parts) if len(parts) > 1 else parts[0]
+        net = self._once(keras.layers.Concatenate, name='dnn_input')(parts) if len(parts) > 1 else parts[0]
         for number, units in enumerate(deep['hidden_units']):
             net = self._layer(net, units, deep['activation'], f'hiddenlayer_{number}')
             if deep['dropout']:
-                net = keras.layers.Dropout(deep['dropout'], name=f'dnn_dropout_{number}')(net)
+                net = self._once(keras.layers.Dropout, deep['dropout'], name=f'dnn_dropout_{number}')(net)
             if deep['batch_norm']:
-                layer = keras.layers.BatchNormalization(momentum=0.999, name=f'dnn_batchnorm_{number}')
+                layer = self._once(keras.layers.BatchNormalization, momentum=0.999, name=f'dnn_batchnorm_{number}')
                 net = layer(net)
                 for variable in ('gamma', 'beta', 'moving_mean', 'moving_variance'):
                     there = f'dnn/hiddenlayer_{number}/batchnorm_{number}/{variable}'
@@ -77,15 +103,15 @@ class Built:
         return self._layer(net, self._units, None, 'logits')
 
     def _layer(self, net, units, activation, name):
-        layer = keras.layers.Dense(units, activation, name=f'dnn_{name}')
+        layer = self._once(keras.layers.Dense, units, activation, name=f'dnn_{name}')
         net = layer(net)
         self.pairs |= {f'dnn/{name}/kernel': layer.kernel, f'dnn/{name}/bias': layer.bias}
         return net
 
     def _dense(self, one, name):
         if 'embedding' not in one:
-            return self._call(feature_layers.DenseColumn(one['column'], name=name))
-        layer = feature_layers.EmbeddingColumn(name=name, **one['embedding'])
+            return self._call(self._once(feature_layers.DenseColumn, one['column'], name=name))
+        layer = self._once(feature_layers.EmbeddingColumn, name=name, **one['embedding'])
         out = self._call(layer)
         self.pairs[one['table']] = layer.embedding_weights
         return out

@@ -25,6 +25,8 @@ import tensorflow as tf  # noqa: E402
 
 
 def main():
+    with open(os.path.join(WORK, 'description.json'), encoding='utf-8') as file:
+        description = json.load(file)
     model = keras.models.load_model(os.path.join(RESULT, 'serving.keras'))
     saved = tf.saved_model.load(os.path.join(RESULT, 'saved_model'))
 
@@ -36,7 +38,7 @@ def main():
     found = {
         'serving.keras': recorded.different_predictions(WORK, model),
         'saved_model, on tensors': recorded.different_predictions(WORK, on_tensors, can_be_padded),
-        'saved_model, on tf.Example': on_examples(saved.signatures['predict']),
+        'saved_model, on tf.Example': on_examples(saved.signatures['predict'], description['features']),
     }
     others = sorted({'estimator_trainer', 'tf_keras', 'tensorflow_estimator'} & set(sys.modules))
     print(
@@ -47,12 +49,23 @@ def main():
     )
 
 
-def on_examples(predict):
-    """Of the first batch."""
+def on_examples(predict, described):
+    """Of the first batch, without the examples that tf.Example cannot have as the input_fn does.
+
+    In a tensor '' or -1 is a value for a cross that reads the feature by its name, and no value for other columns.
+    """
     features, _ = recorded.batches(WORK, 'eval')[0]
-    predicted = predict(examples=tf.constant(examples(features)))
+    rows = np.ones(len(examples(features, described)), bool)
+    for name, one in described.items():
+        if one['crossed'] and not one['sparse']:
+            values = features[name]
+            rows &= ~np.any(np.reshape(values == missing(values.dtype), [len(rows), -1]), 1)
+    predicted = predict(examples=tf.constant(examples(features, described)))
     expected = recorded.load(WORK, 'predictions')
-    return {name: differences.relative(expected[name][: len(value)], value) for name, value in predicted.items()}
+    return {
+        name: differences.relative(expected[name][: len(value)][rows], value.numpy()[rows])
+        for name, value in predicted.items()
+    }
 
 
 def dense(value):
@@ -73,29 +86,33 @@ def can_be_padded(features):
 
 
 def missing(dtype):
-    return '' if dtype == tf.string else tf.cast(-1 if dtype.is_integer else 0, dtype)
+    return tf.constant('') if dtype == tf.string else tf.cast(-1 if dtype.is_integer else 0, dtype)
 
 
-def examples(features) -> list[bytes]:
-    """Serialized tf.Examples of a batch."""
+def examples(features, described) -> list[bytes]:
+    """Serialized tf.Examples of a batch. Where a tensor has '' or -1 for a missing category, they have none."""
     rows = {}
-    for name in dataset.FEATURES:
+    for name, one in described.items():
         value = features[name]
         if isinstance(value, tf.SparseTensor):
             row, values = value.indices.numpy()[:, 0], value.values.numpy()
             rows[name] = [values[row == number] for number in range(int(value.dense_shape[0]))]
         else:
-            rows[name] = list(value.numpy())
+            rows[name] = [np.ravel(values) for values in value.numpy()]
+            if one['parsed']['shape'] is None:
+                nothing = missing(value.dtype).numpy()
+                rows[name] = [values[values != nothing] for values in rows[name]]
     count = len(next(iter(rows.values())))
-    return [_example({name: np.ravel(values[number]) for name, values in rows.items()}) for number in range(count)]
+    kinds = {name: one['parsed']['dtype'] for name, one in described.items()}
+    return [_example({name: values[number] for name, values in rows.items()}, kinds) for number in range(count)]
 
 
-def _example(values) -> bytes:
+def _example(values, kinds) -> bytes:
     made = {}
     for name, value in values.items():
-        if value.dtype.kind in 'OS':
+        if kinds[name] == 'string':
             made[name] = tf.train.Feature(bytes_list=tf.train.BytesList(value=value.tolist()))
-        elif value.dtype.kind == 'f':
+        elif kinds[name] == 'float32':
             made[name] = tf.train.Feature(float_list=tf.train.FloatList(value=value.tolist()))
         else:
             made[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=value.tolist()))

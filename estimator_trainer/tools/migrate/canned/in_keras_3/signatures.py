@@ -9,21 +9,24 @@ import tensorflow as tf
 _EXAMPLES = [tf.TensorSpec([None], tf.string, name='examples')]
 
 
-def export(serving, description: dict, folder: str) -> None:
+def export(built, description: dict, folder: str) -> None:
     """Writes the SavedModel: `predict`, `serving_default` and what the head has of `classification` and `regression`,
     on tf.Example; the same names with `_on_tensors` take a tensor for each feature, by `argument_names`."""
     archive = keras.export.ExportArchive()
-    archive.track(serving)
+    archive.track(built.serving)
+    archive.track(built.on_examples)
     features = description['features']
     arguments = argument_names(features)
     specs = [tf.TensorSpec([None, *one['shape']], one['dtype'], arguments[name]) for name, one in features.items()]
 
     def add(signature, outputs):
         def on_examples(examples):
-            return outputs(serving(dataset.parse(examples)))
+            return outputs(built.on_examples(dataset.parse(examples)))
 
         def on_tensors(*values):
-            return outputs(serving({name: _as_input(value, features[name]) for name, value in zip(features, values)}))
+            return outputs(
+                built.serving({name: _as_input(value, features[name]) for name, value in zip(features, values)})
+            )
 
         archive.add_endpoint(signature, on_examples, _EXAMPLES)
         archive.add_endpoint(f'{signature}_on_tensors', on_tensors, specs)
