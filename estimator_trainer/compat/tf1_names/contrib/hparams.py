@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _ITEM = re.compile(
-    r'\s*(?P<name>[A-Za-z][\w.]*)(\[(?P<index>\d+)\])?\s*=\s*(\[(?P<list>[^\]]*)\]|(?P<value>[^,\[]*))\s*(,|$)'
+    r'\s*(?P<name>[A-Za-z][\w.]*)(\[\s*(?P<index>\d+)\s*\])?\s*=\s*(\[(?P<list>[^\]]*)\]|(?P<value>[^,\[]*))\s*(,|$)'
 )
 
 
@@ -72,7 +72,9 @@ class HParams:
             del self._hparam_types[name]
 
     def parse(self, values: str) -> HParams:
-        """Sets values from text such as `rate=0.1,layers=[3,4],layers[1]=5`. Returns self.
+        """Sets values from text such as `rate=0.1,layers=[3,4],sizes[1]=5`. Returns self.
+
+        Blanks and commas separate the values of a list.
 
         Raises:
             ValueError: the text cannot be read, a name is unknown or set twice, or a value is of another type.
@@ -86,7 +88,7 @@ class HParams:
             name, index = item['name'], item['index']
             if name not in self._hparam_types:
                 raise ValueError(f'Unknown hyperparameter: {name}')
-            if (name, index) in seen or (name, None) in seen:
+            if (name, index) in seen or (name, None) in seen or index is None and any(name == one for one, _ in seen):
                 raise ValueError(f'Multiple assignments to variable {name!r} in {values!r}')
             seen.add((name, index))
             self._set_text(name, index, item['list'], item['value'])
@@ -103,7 +105,7 @@ class HParams:
         elif list_text is not None:
             if not is_list:
                 raise ValueError(f'Must not pass a list for single-valued parameter: {name}')
-            setattr(self, name, [_parsed(name, kind, each.strip()) for each in list_text.split(',') if each.strip()])
+            setattr(self, name, [_parsed(name, kind, each) for each in re.split(r'[\s,]+', list_text) if each])
         else:
             if is_list:
                 raise ValueError(f'Must pass a list for multi-valued parameter: {name}')
@@ -181,7 +183,7 @@ def _parsed(name: str, kind: type, text: str) -> Any:
     """The value of that type that the text says. Raises ValueError."""
     try:
         if kind is bool:
-            return {'true': True, 'false': False, '1': True, '0': False}[text.lower()]
+            return {'true': True, 'false': False}[text.lower()] if text.isalpha() else bool(int(text))
         return text if kind is type(None) else kind(text)
     except (KeyError, ValueError) as error:
         raise ValueError(f'Could not parse hparam {name!r} of type {kind.__name__} from {text!r}') from error
