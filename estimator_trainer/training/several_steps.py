@@ -4,6 +4,7 @@ Here it is decided whether calls may take several steps, and their graph is made
 each takes.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Iterable
@@ -15,12 +16,13 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, saver_hooks
 from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
-from estimator_trainer.training import runtime, step_loop
+from estimator_trainer.training import runtime, step_loop, step_order
 from estimator_trainer.training.dues import LONGEST_CALL_SECS
 from estimator_trainer.training.plan import Plan
 from estimator_trainer.training.session_hook import Calls
 from estimator_trainer.training.trainer import Setup
 
+_log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
 
 
@@ -40,6 +42,12 @@ def make(
         step_after: of `sync_training.step_after`, for one step.
     """
     why = _why_single(setup.plan, hooks, spec.loss)
+    by_chance = [] if setup.plan.uses_parameter_servers else _left_to_chance(setup.plan, spec)
+    if why is None and by_chance:
+        why = (
+            f'the step reads {by_chance[0]} beside an operation that changes it, and neither waits for the other: '
+            'calls of several steps would run them in another order'
+        )
     if why is None:
         try:
             with lacks.told_as(step_loop.CannotLoop):
@@ -47,6 +55,21 @@ def make(
         except step_loop.CannotLoop as error:
             why = str(error)
     return None, why
+
+
+def _left_to_chance(plan: Plan, spec: EstimatorSpec) -> list[str]:
+    """`step_order.left_to_chance` of the step; with --deterministic the user should know."""
+    train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
+    names: list[str] = []
+    with lacks.or_without():
+        names = step_order.left_to_chance([train_op, spec.loss.op])
+    if names and plan.config.deterministic and plan.is_chief:
+        _log.warning(
+            'WARNING: --deterministic: the step reads %s beside an operation that changes it. Two runs may differ, as '
+            'neither waits for the other; let one of them wait, by tf.control_dependencies',
+            ', '.join(names[:3]),
+        )
+    return names
 
 
 def _why_single(plan: Plan, hooks: Iterable[tf.compat.v1.train.SessionRunHook], loss: tf.Tensor) -> str | None:

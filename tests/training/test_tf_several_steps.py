@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.errors import NoBatch
 from estimator_trainer.training import estimator as training
-from estimator_trainer.training import loop, reports
+from estimator_trainer.training import loop, reports, several_steps
 from estimator_trainer.training import plan as planning
 from tests import fakes
 
@@ -205,6 +205,30 @@ def test_hooks_of_the_job_that_mean_one_step_a_call(tmp_path, caplog, hook, why)
         calls = trained(tmp_path, 'auto', hook=hook)[3]
     assert calls == list(range(1, STEPS + 1))
     assert "one step a call: the job's " + why in caplog.text
+
+
+def averages_beside(optimizer, loss, step):
+    average = v1.train.ExponentialMovingAverage(0.5).apply(v1.trainable_variables())
+    return tf.group(optimizer.minimize(loss, global_step=step), average)
+
+
+def test_a_variable_that_is_read_beside_its_update_means_one_step_a_call(tmp_path, caplog):
+    with caplog.at_level(logging.INFO, 'estimator_trainer'):
+        calls = trained(tmp_path, 'auto', train_op=averages_beside)[3]
+    assert calls == list(range(1, STEPS + 1))
+    assert 'one step a call: the step reads weights beside an operation that changes it' in caplog.text
+
+
+@pytest.mark.parametrize('deterministic', [True, False])
+def test_deterministic_runs_are_told_of_it_with_any_steps_per_call(caplog, deterministic):
+    plan = fakes.Plan(config=fakes.config(deterministic=deterministic, steps_per_call='1'))
+    with tf.Graph().as_default():
+        weight, step = v1.get_variable('weight', initializer=1.0), v1.train.get_or_create_global_step()
+        train_op = averages_beside(v1.train.GradientDescentOptimizer(0.1), weight**2, step)
+        spec = tf.estimator.EstimatorSpec('train', loss=weight**2, train_op=train_op)
+        several, why = several_steps.make(fakes.Setup(plan), spec, [], None, tf.cast(step, tf.int64))
+    assert (several, why) == (None, '')
+    assert ('WARNING: --deterministic: the step reads weight beside' in caplog.text) == deterministic
 
 
 @pytest.mark.parametrize(

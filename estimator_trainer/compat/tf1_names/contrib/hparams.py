@@ -79,7 +79,7 @@ class HParams:
         Raises:
             ValueError: the text cannot be read, a name is unknown or set twice, or a value is of another type.
         """
-        position, seen = 0, set()
+        position, seen = 0, set[tuple[str, str | None]]()
         while position < len(values):
             item = _ITEM.match(values, position)
             if not item:

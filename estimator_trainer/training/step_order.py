@@ -1,0 +1,79 @@
+"""Which variables a step reads beside their update, so that chance decides which value it reads.
+
+TensorFlow runs two operations in any order if neither waits for the other: two optimizers of a GAN in a `tf.group`, a
+learning rate of the global step beside the operation that counts it, a moving average beside the update of its
+variable. Single steps and calls of several steps compute such a step in other orders, and so may two runs.
+"""
+
+import collections
+import graphlib
+from collections.abc import Iterable, Mapping
+
+import tensorflow as tf
+
+from estimator_trainer.training import step_graph
+
+_NO_VALUE = {'Identity', 'VarIsInitializedOp', 'VariableShape'}  # take a handle, and read no value
+
+
+def left_to_chance(targets: Iterable[tf.Operation]) -> list[str]:
+    """The names of the variables that some operation reads and another one changes, where neither waits for the other.
+
+    Variables of TensorFlow 1 and graphs with a loop of TensorFlow 1 are not looked at.
+
+    Args:
+        targets: operations of the step, at least one.
+    """
+    ops = step_graph.needed(targets)
+    functions = step_graph.Functions(ops[0].graph)
+    readers: dict[str, list[tf.Operation]] = collections.defaultdict(list)
+    writers: dict[str, list[tf.Operation]] = collections.defaultdict(list)
+    for op in ops:
+        variables = {name for tensor in op.inputs if tensor.dtype == tf.resource and (name := _variable(tensor))}
+        if not variables or op.type in _NO_VALUE:
+            continue
+        users = writers if functions.may_write(op) else readers
+        for name in variables:
+            users[name].append(op)
+    both = [name for name in writers if name in readers]
+    marks: dict[tf.Operation, int] = {}
+    for name in both:
+        for op in (*readers[name], *writers[name]):
+            marks.setdefault(op, 1 << len(marks))
+    try:
+        behind = _behind(ops, marks)
+    except graphlib.CycleError:
+        return []
+
+    def are_ordered(one: tf.Operation, other: tf.Operation) -> bool:
+        return bool(behind[one] & marks[other] or behind[other] & marks[one])
+
+    def is_by_chance(name: str) -> bool:
+        return not all(are_ordered(reader, writer) for reader in readers[name] for writer in writers[name])
+
+    return sorted(name for name in both if is_by_chance(name))
+
+
+def _behind(ops: Iterable[tf.Operation], marks: Mapping[tf.Operation, int]) -> dict[tf.Operation, int]:
+    """The marks of the operations for which each one waits, and its own.
+
+    Raises:
+        graphlib.CycleError: a loop of TensorFlow 1.
+    """
+    waits_for = {op: {*(tensor.op for tensor in op.inputs), *op.control_inputs} for op in ops}
+    behind: dict[tf.Operation, int] = {}
+    for op in graphlib.TopologicalSorter(waits_for).static_order():
+        behind[op] = marks.get(op, 0)
+        for before in waits_for[op]:
+            behind[op] |= behind[before]
+    return behind
+
+
+def _variable(handle: tf.Tensor) -> str | None:
+    """The name of the variable of a handle; None: it is of something else, or a function or a condition chooses it."""
+    op = handle.op
+    while op.type == 'Identity':
+        op = op.inputs[0].op
+    if op.type != 'VarHandleOp':
+        return None
+    return op.get_attr('shared_name').decode() or op.name
