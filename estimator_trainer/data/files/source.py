@@ -54,6 +54,7 @@ def open_source(
     """
     paths = listing.expand(files)
     file_format = listing.format_of(paths, file_format)
+    listing.warn_of_same_files(tuple(paths))
     objects, paths = paths, whole_copies.in_place_of(paths, cache, must_be_whole=file_format == 'array_record')
     with _naming(paths, objects):
         store, parser = opening.store_and_parser(paths, file_format, spec, in_memory_mb * 2**20, index_dir)
