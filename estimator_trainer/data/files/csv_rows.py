@@ -126,6 +126,30 @@ class CsvParser(ExampleParser):
         reason = super().problem(raw)
         return reason and (len(raw[0]) == 1 and self._wrong_column(raw[0][0]) or reason)
 
+    def joined_lines(self, record: bytes, file: int) -> int:
+        """See Parser.joined_lines.
+
+        It is one row if it has a field for each column, line ends in texts only, and no line that is a row by itself.
+        """
+        lines = re.split(rb'\r\n|\r|\n', record)
+        numbers = self._numbers(record, file)
+        is_one = numbers is not None and not any(re.search(r'[\r\n]', text) for text, _ in numbers)
+        if len(lines) == 1 or (is_one and not any(self._is_row(line, file) for line in lines[1:-1])):
+            return 0
+        return len(lines)
+
+    def _is_row(self, line: bytes, file: int) -> bool:
+        numbers = self._numbers(line, file)
+        return numbers is not None and all(not text or _is_value(text, dtype) for text, dtype in numbers)
+
+    def _numbers(self, row: bytes, file: int) -> list[tuple[str, tf.DType]] | None:
+        """The fields of a row that are read as numbers, and their types; None if it has not a field for each column."""
+        layout, fields = self._layouts[self._layout_of_file[file]], self._divide(row)
+        if fields is None or len(fields) != len(layout):
+            return None
+        dtypes = [self.features[name].dtype if name in self.features else tf.string for name in layout]
+        return [(unquoted(field), dtype) for field, dtype in zip(fields, dtypes) if dtype != tf.string]
+
     def _wrong_column(self, row: bytes) -> str | None:
         """Why a column of a row cannot be parsed; None if that is not known."""
         fields = self._divide(row)

@@ -111,3 +111,7 @@ class Parser(Protocol):
 
     def problem(self, raw: Sequence[np.ndarray]) -> str | None:
         """Why these raw columns cannot be parsed; None if they can."""
+
+    def joined_lines(self, record: bytes, file: int) -> int:
+        """The number of lines of a row of text that cannot be used, if a stray quote may have joined several rows to
+        it. 0 if it is one row, and for all other records."""

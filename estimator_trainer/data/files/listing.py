@@ -2,7 +2,9 @@
 
 import collections
 import contextlib
+import functools
 import glob
+import logging
 import os
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,6 +15,7 @@ from estimator_trainer.data.remote import paths as remote_paths
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import DatasetError
 
+_log = logging.getLogger('estimator_trainer')
 _ALL_ENDINGS = tuple(ending for known in KNOWN_FORMATS.values() for ending in known.endings)
 _COMPRESSED = ('.gz', '.gzip', '.zlib')
 
@@ -73,6 +76,39 @@ def _files_of(matching: list[str]) -> list[str]:
         if not files or (_by_name(folder) and not any(path.startswith(folder + os.sep) for path in files)):
             raise DatasetError(f'{folder} is a folder; name its files, such as {_example_of(folder)}')
     return files
+
+
+@functools.lru_cache(maxsize=64)  # once in a process: evaluations open the same files again
+def warn_of_same_files(paths: tuple[str, ...]) -> None:
+    """Warns where several of these paths lead to one file."""
+    twice = listed_twice(paths)
+    for path, first in list(twice.items())[:1]:
+        _log.warning(
+            'WARNING: %s and %s are the same file, so its examples come twice in each epoch (%d such file(s)). Name '
+            'each file by one path, if you do not mean this.',
+            first,
+            path,
+            len(twice),
+        )
+
+
+def listed_twice(paths: Sequence[str]) -> dict[str, str]:
+    """The paths that lead to the file of an earlier path, such as through a link to its folder; with that path.
+
+    Paths to objects of a store lead to different ones.
+    """
+    first: dict[tuple[int, int], str] = {}
+    twice: dict[str, str] = {}
+    for path in paths:
+        if isinstance(path, RemotePath):
+            continue
+        with contextlib.suppress(OSError):  # is reported when the file is read
+            status = os.stat(path)
+            known = first.setdefault((status.st_dev, status.st_ino), path)
+            # Some file systems give several files one number.
+            if known != path and (status.st_nlink > 1 or os.path.realpath(known) == os.path.realpath(path)):
+                twice[path] = known
+    return twice
 
 
 def format_of(paths: Sequence[str], file_format: str = 'auto') -> str:

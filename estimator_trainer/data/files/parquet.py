@@ -148,6 +148,10 @@ class ParquetFiles:
         """See Parser.problem: all that `read` accepts can be parsed."""
         return None
 
+    def joined_lines(self, record: bytes, file: int) -> int:
+        """See Parser.joined_lines."""
+        return 0
+
     def _schema(self, path: str) -> column_types.Schema:
         return self._footers.read(path).schema.to_arrow_schema()
 

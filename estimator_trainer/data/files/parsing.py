@@ -56,6 +56,10 @@ class ExampleParser:
             return _reason(error)
         return None
 
+    def joined_lines(self, record: bytes, file: int) -> int:
+        """See Parser.joined_lines."""
+        return 0
+
 
 def _at_once() -> contextlib.AbstractContextManager[Any]:
     """A context in which operations run at once, whatever graph is being built or run."""

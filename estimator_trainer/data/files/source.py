@@ -56,6 +56,7 @@ def open_source(
     """
     paths = list(files) if in_order else listing.expand(files)
     file_format = listing.format_of(paths, file_format)
+    listing.warn_of_same_files(tuple(paths))
     objects, paths = paths, whole_copies.in_place_of(paths, cache, must_be_whole=file_format == 'array_record')
     with _naming(paths, objects):
         store, parser = opening.store_and_parser(paths, file_format, spec, in_memory_mb * 2**20, index_dir)
@@ -275,17 +276,12 @@ class Source:
 
     def _error(self, number: int, reason: str) -> BadExample:
         text = f'{self.where(number)}: {reason}'
-        if lines := self._line_ends(number):
-            return BadExample(
-                f'{text}. The row has {lines} line end(s) after a quote; if the quote is stray, these are other rows, '
-                'so --max_bad_examples does not leave the row out. Repair it'
-            )
-        return BadExample(text, may_be_left_out=True)
-
-    def _line_ends(self, number: int) -> int:
-        """The number of line ends within a row of text; 0 for other formats."""
-        if not KNOWN_FORMATS[self.file_format].is_text:
-            return 0
         file, record = self._place(number)
-        ((row,),), _ = self._store.read(np.array([file]), np.array([record]))
-        return max(row.count(b'\n'), row.count(b'\r'))
+        if KNOWN_FORMATS[self.file_format].is_text:
+            ((row,),), _ = self._store.read(np.array([file]), np.array([record]))
+            if lines := self._parser.joined_lines(row, file):
+                return BadExample(
+                    f'{text}. The row has {lines} lines; if a quote in it is stray, these are other rows, so '
+                    '--max_bad_examples does not leave the row out. Repair it'
+                )
+        return BadExample(text, may_be_left_out=True)

@@ -101,3 +101,14 @@ def test_names_that_tell_no_format_or_two():
         listing.format_of(['/data/a.csv', '/data/b.parquet'])
     with pytest.raises(DatasetError, match="'xml': use one of auto, tfrecord, csv"):
         listing.format_of(['/data/a.csv'], 'xml')
+
+
+def test_a_file_that_two_paths_lead_to(tmp_path):
+    real, copy = touched(tmp_path, '2024/t.csv', '2025/t.csv')
+    (tmp_path / 'latest').symlink_to('2024')
+    (tmp_path / 'hard').mkdir()
+    (tmp_path / 'hard' / 't.csv').hardlink_to(copy)
+    paths = listing.expand(f'{tmp_path}/*/t.csv')
+    assert paths == [real, copy, f'{tmp_path}/hard/t.csv', f'{tmp_path}/latest/t.csv']  # an example may be meant twice
+    assert listing.listed_twice(paths) == {f'{tmp_path}/hard/t.csv': copy, f'{tmp_path}/latest/t.csv': real}
+    assert listing.listed_twice([real, copy, f'{tmp_path}/gone.csv']) == {}

@@ -129,3 +129,15 @@ def test_a_delimiter_is_one_letter(tmp_path, delimiter):
     (tmp_path / 'a.csv').write_text('id,s\n1,a\n')
     with pytest.raises(UsageError, match='one ASCII letter is needed'):
         open_source(str(tmp_path / 'a.csv'), FileSpec(FEATURES, delimiter=delimiter))
+
+
+def test_a_file_that_is_named_twice_has_one_warning(tmp_path, caplog):
+    (tmp_path / '2024').mkdir()
+    (tmp_path / '2024' / 'a.csv').write_text('id,s,x\n1,a,2\n')
+    (tmp_path / 'latest').symlink_to('2024')
+    for _ in range(2):
+        assert read(f'{tmp_path}/*/a.csv')['id'] == [1, 1]
+    said = f'{tmp_path}/2024/a.csv and {tmp_path}/latest/a.csv are the same file, so its examples come twice'
+    assert [said in message for message in caplog.messages] == [True]
+    read(f'{tmp_path}/2024/a.csv')
+    assert len(caplog.messages) == 1

@@ -35,7 +35,9 @@ STRAY = {
     'one, to the end of the file': {3: '3,5" pipe,1'},
     'one that opens a field': {3: '3,"pipe,1'},
     'two that make one field of another type': {3: '"3,pipe,1', 5: '5",pipe,1'},
-    'in a row that is short': {3: '3,"pipe', 5: '5",pipe'},
+    'in a row that is short': {3: '3,"pipe', 5: '5"'},
+    'round a row, in a text beside a wrong number': {3: '3,"pipe,1', 5: '5,pipe",x'},
+    'round a row, in a text beside a missing number': {3: '3,"pipe,1', 5: '5,pipe",'},
 }
 
 
@@ -43,7 +45,7 @@ STRAY = {
 @pytest.mark.parametrize('end', ['\n', '\r\n', '\r'])
 def test_joined_rows_are_not_left_out(tmp_path, changed, end):
     files = opened(tmp_path / 'a.csv', *rows(changed), end=end)
-    with pytest.raises(BadExample, match='line end.s. after a quote; if the quote is stray'):
+    with pytest.raises(BadExample, match='lines; if a quote in it is stray, these'):
         files.batch(np.arange(files.num_examples))
     error = files.failure()
     assert isinstance(error, BadExample) and not error.may_be_left_out
@@ -56,7 +58,7 @@ def test_a_row_in_another_order_too(tmp_path):
     path = tmp_path / 'b.csv'
     path.write_text('s,id,y\n5" pipe,1,1\ns,2,0\n6" pipe,3,0\n')
     files = open_source(f'{tmp_path}/*.csv', FileSpec(FEATURES), max_bad_examples=COUNT)
-    with pytest.raises(BadExample, match='2 line end.s. after a quote; if the quote is stray'):
+    with pytest.raises(BadExample, match='3 lines; if a quote in it is stray, these'):
         files.batch(np.arange(files.num_examples))
 
 
@@ -87,6 +89,20 @@ def test_no_row_is_lost_without_being_counted(tmp_path, places):
         return
     lines = sum(1 + text.count(b'\n') for text in batch['s'].numpy())
     assert lines + files.tolerance.count == 12
+
+
+@pytest.mark.parametrize(
+    'text', ['two\nlines', 'three, they\nare,\n"good"', 'a,b,c\n1,2\n\n1,2,3,4\nid,x,y\nx1,x2,c3\n']
+)
+@pytest.mark.parametrize('header', ['id,s,y', 's,y,id', 'y,id,s'])
+def test_a_text_of_several_lines_beside_a_wrong_number_is_one_bad_example(tmp_path, text, header):
+    def row(number, text, label):
+        fields = {'id': number, 's': '"' + text.replace('"', '""') + '"', 'y': label}
+        return ','.join(fields[name] for name in header.split(','))
+
+    texts = [row('0', 'a', '1'), row('1', text, ''), row('2x', text, '1'), row('3', text, '0')]
+    files = opened(tmp_path / 'a.csv', *texts, header=header, most=2)
+    assert files.batch(np.arange(4))['id'].numpy().tolist() == [0, 3] and files.tolerance.count == 2
 
 
 def test_what_may_not_be_left_out_is_an_error():
