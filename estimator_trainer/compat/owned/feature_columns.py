@@ -62,7 +62,7 @@ class Numeric(tf.Module):
         value = _feature(features, self.keys[0])
         if isinstance(value, tf.SparseTensor):
             raise ValueError(f'The numeric column {self.keys[0]!r} needs a dense tensor.')
-        if self._normalizer:
+        if self._normalizer and self._parsed_normalizer:
             is_parsed = value.dtype.is_floating != self._normalizer.dtype.is_floating
             value = self._parsed_normalizer(value) if is_parsed else self._normalizer(value)
         return tf.cast(value, tf.float32)
