@@ -72,11 +72,11 @@ def is_listed(path: str) -> bool:
     places, names = _read('names.ini'), path.split('.')
     for length in range(1, len(names) + 1):
         above = '.'.join(names[: length - 1]).partition('.python')[0]
-        part = '.'.join(names[:length])
+        first_part = '.'.join(names[:length])
         if places.has_section(above) and names[length - 1] in places[above]:
             return _is_in_module(f'{above}.{names[length - 1]}', names[length:])
-        if not _is_part(part, places):
-            return above in _module_names() and not is_absent(part) and _is_in_module(above, names[length - 1 :])
+        if not _is_part(first_part, places):
+            return above in _module_names() and not is_absent(first_part) and _is_in_module(above, names[length - 1 :])
     return True
 
 

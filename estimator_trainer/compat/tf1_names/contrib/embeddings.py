@@ -28,10 +28,10 @@ def embed_sequence(
     Raises:
         ValueError: vocab_size or embed_dim is missing, and the variable is not reused.
     """
-    if not (vocab_size and embed_dim or reuse):
+    shape = [vocab_size, embed_dim] if vocab_size and embed_dim else None
+    if not (shape or reuse):
         raise ValueError(f'embed_sequence needs vocab_size and embed_dim, or reuse: {vocab_size=}, {embed_dim=}')
     with _v1.variable_scope(scope, 'EmbedSequence', [ids], reuse=reuse):
-        shape = [vocab_size, embed_dim] if vocab_size and embed_dim else None
         embeddings = _variable(shape, initializer, regularizer, trainable)
         return embedding_lookup_unique(embeddings, ids) if unique else _v1.nn.embedding_lookup(embeddings, ids)
 

@@ -79,7 +79,8 @@ class HParams:
         Raises:
             ValueError: the text cannot be read, a name is unknown or set twice, or a value is of another type.
         """
-        position, seen = 0, set[tuple[str, str | None]]()
+        position = 0
+        seen: set[tuple[str, str | None]] = set()
         while position < len(values):
             item = _ITEM.match(values, position)
             if not item:
