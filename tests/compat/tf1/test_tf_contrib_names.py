@@ -30,8 +30,11 @@ def test_each_name_of_the_table_is_found():
     assert [path for path in names() if contrib.find(path) is None] == []
 
 
+IS_OF_THE_LIST = (tf.__version__[:4], importlib.metadata.version('tf-slim')[:3]) == ('2.21', '1.1')
+
+
 def test_the_list_of_names_in_modules_is_what_is_made():
-    if (tf.__version__[:4], importlib.metadata.version('tf-slim')[:3]) != ('2.21', '1.1'):
+    if not IS_OF_THE_LIST:
         pytest.skip('the list is of TensorFlow 2.21 and tf-slim 1.1')
     assert contrib.MODULE_NAMES.read_text() == make_module_names.text(), make_module_names.__doc__
 
@@ -56,7 +59,8 @@ def test_a_name_is_listed_if_and_only_if_it_is_there():
     listed = {path for path in paths if contrib.is_listed(path)}
     there = {path for path in paths if is_there(path)}
     assert not listed - there, 'assess and doctor promise them'
-    assert not there - listed, 'assess and doctor say that they are missing'
+    if IS_OF_THE_LIST:  # an earlier TensorFlow has more of them
+        assert not there - listed, 'assess and doctor say that they are missing'
 
 
 @pytest.mark.parametrize(
