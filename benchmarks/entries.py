@@ -99,16 +99,14 @@ def two_workers(steps, plain):
 
 def more_workers(steps, plain):
     """The same global batch, alone and shared by workers that share this machine's cores."""
+
+    def cluster(workers):
+        return (f'--workers={workers}', '--noevaluator')
+
     return [
         ours('one process', 'cnn', steps, '--batch_size=256'),
         *(
-            ours(
-                f'{number} workers',
-                'cnn',
-                steps,
-                f'--batch_size={256 // number}',
-                cluster=(f'--workers={number}', '--noevaluator'),
-            )
+            ours(f'{number} workers', 'cnn', steps, f'--batch_size={256 // number}', cluster=cluster(number))
             for number in (2, 4, 8)
         ),
     ]
@@ -197,14 +195,14 @@ def allocator(steps, plain):
     ]
 
 
-def in_memory(steps, plain):
+def from_arrays(job):
     """Batches that tf.data makes, and those that a step takes out of the arrays itself."""
-    runs = {'tf.data': ('--in_memory_mb=0',), 'out of the arrays': ()}
-    return [
-        dataclasses.replace(ours(f'{job}: {name}', job, count, *flags), watch=_watch_peak)
-        for job, count in (('small_dnn', steps), ('cnn', steps // 20))
-        for name, flags in runs.items()
-    ]
+
+    def entries(steps, plain):
+        runs = {'tf.data': ('--in_memory_mb=0',), 'out of the arrays': ()}
+        return [dataclasses.replace(ours(name, job, steps, *flags), watch=_watch_peak) for name, flags in runs.items()]
+
+    return entries
 
 
 def looked_on(job):

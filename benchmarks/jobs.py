@@ -25,15 +25,20 @@ def input_fn_of(name):
     return input_fn
 
 
+def dense(params, number, units, activation=None):
+    """A layer whose first weights are those of the run's seed and its number."""
+    import tensorflow as tf
+
+    kernel = tf.keras.initializers.GlorotUniform(seed=params['seed'] + number)
+    return tf.keras.layers.Dense(units, activation, kernel_initializer=kernel, name=f'dense{number}')
+
+
 def small_model(params):
     import tensorflow as tf
 
-    def dense(units, number, activation=None):
-        kernel = tf.keras.initializers.GlorotUniform(seed=params['seed'] + number)
-        return tf.keras.layers.Dense(units, activation, kernel_initializer=kernel, name=f'dense{number}')
-
     x = tf.keras.Input([32], name='x')
-    logits = dense(data.CLASSES, 3)(dense(16, 2, 'relu')(dense(16, 1, 'relu')(x)))
+    hidden = dense(params, 2, 16, 'relu')(dense(params, 1, 16, 'relu')(x))
+    logits = dense(params, 3, data.CLASSES)(hidden)
     return tf.keras.Model({'x': x}, logits, name='small_dnn')
 
 
@@ -55,14 +60,11 @@ def sized_model(params):
     """Dense layers of 1,000 units, 4 MB each, whose gradients are `mb` megabytes."""
     import tensorflow as tf
 
-    def dense(units, number, activation=None):
-        kernel = tf.keras.initializers.GlorotUniform(seed=params['seed'] + number)
-        return tf.keras.layers.Dense(units, activation, kernel_initializer=kernel, name=f'dense{number}')
-
     x = y = tf.keras.Input([32], name='x')
-    for number in range(1 + params['mb'] // 4):
-        y = dense(1000, number, 'relu')(y)
-    return tf.keras.Model({'x': x}, tf.keras.layers.Dense(data.CLASSES)(y), name='sized')
+    layers = 1 + params['mb'] // 4
+    for number in range(layers):
+        y = dense(params, number, 1000, 'relu')(y)
+    return tf.keras.Model({'x': x}, dense(params, layers, data.CLASSES)(y), name='sized')
 
 
 def make_wide_and_deep(run_config, params):

@@ -97,6 +97,9 @@ def secs_of(setting: Setting, coefficients) -> float:
 
 
 def main(seconds: float) -> int:
+    if os.geteuid():
+        print('network namespaces need root: run it with sudo', file=sys.stderr)
+        return 1
     for name, text in machine.describe().items():
         print(f'{name:14} {text}', flush=True)
     print(f'\n{"":42} {"steps/s":>9} {"MB a step":>10} {"packets":>8}', flush=True)

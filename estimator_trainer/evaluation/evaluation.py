@@ -173,6 +173,11 @@ class Evaluation:
             since=self._since(lines),
         )
         known = self._last_done if self._last_done and self._last_done.digest == new.digest else self._last
+        if self._last and self._last.is_on_other_data(self._data):
+            _log.warning(
+                'WARNING: evaluation: the evaluation files or --eval_steps have changed: earlier evaluations count '
+                'neither for export/best nor for --stop_metric'
+            )
         entry = evaluation_journal.take_up(known, new, lines)
         if entry.done:
             self.results[entry.step] = evaluation_journal.recorded(entry, lines) or {}
@@ -222,13 +227,9 @@ class Evaluation:
 
     def _since(self, lines: Sequence[Mapping[str, Any]]) -> int:
         """How many of the lines are of evaluations on other data."""
-        if self._last is None or not self._last.is_on_other_data(self._data):
-            return self._last.since if self._last else 0
-        _log.warning(
-            'WARNING: evaluation: the evaluation files or --eval_steps have changed: earlier evaluations count neither '
-            'for export/best nor for --stop_metric'
-        )
-        return len(lines)
+        if self._last and self._last.is_on_other_data(self._data):
+            return len(lines)
+        return self._last.since if self._last else 0
 
     def _keep(self, entry: evaluation_journal.EvaluationEntry) -> None:
         self._last = entry

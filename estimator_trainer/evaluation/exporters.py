@@ -192,7 +192,8 @@ class BestExporter(tf.estimator.Exporter):
     def _repaired(self, export_path: str, step: int) -> dict[str, Any] | None:
         """What a damaged best.json has said, by the evaluations before `step`. A new one is written. None: it is not
         damaged, or there is nothing to keep."""
-        path, models = os.path.join(export_path, _BEST_JSON), _saved_models(export_path)
+        path = os.path.join(export_path, _BEST_JSON)
+        models = [name for name in _saved_models(export_path) if removal.is_marked(os.path.join(export_path, name))]
         if not models or not os.path.isfile(path) or _is_object(path):
             return None
         log_path = os.path.join(os.path.dirname(os.path.dirname(export_path)), file_names.EVALUATIONS)

@@ -33,9 +33,9 @@ def is_on(flag: str, environ: Mapping[str, str], say: Callable[[str], None]) -> 
     """Whether `--report=FLAG` has a page written here. Says so where only a package is missing."""
     if flag != 'auto' or environ.get(SWITCH) == 'off':
         return False
-    if missing():
-        say(f'No {NAME} is written: it needs {" and ".join(missing())} (pip install {" ".join(missing())}).')
-    return not missing()
+    if lacking := missing():
+        say(f'No {NAME} is written: it needs {" and ".join(lacking)} (pip install {" ".join(lacking)}).')
+    return not lacking
 
 
 class Pages:

@@ -30,17 +30,26 @@ def refuse_in_run(folder: str, flag: str = '--model_dir') -> None:
     Raises:
         UsageError: the folder holds a file that a run would replace or append to, and that is not of a run.
     """
-    for name, key in _KEYS.items():
-        if _has_not(key, os.path.join(folder, name), is_first_line=name.endswith('.jsonl')):
-            raise UsageError(f'{flag}={folder}: its {name} is not of a run; move it away, or name another folder.')
+    of_others = [
+        name
+        for name, key in _KEYS.items()
+        if _has_not(key, os.path.join(folder, name), is_first_line=name.endswith('.jsonl'))
+    ]
     if not _has_examples(os.path.join(folder, file_names.EXAMPLES)):
-        name = file_names.EXAMPLES
+        of_others.append(file_names.EXAMPLES)
+    for name in of_others:
         raise UsageError(f'{flag}={folder}: its {name} is not of a run; move it away, or name another folder.')
-    for name in (file_names.METRICS, file_names.EVALUATIONS):  # which a run appends to
-        path = os.path.join(folder, name)
-        if os.path.lexists(path) and not (os.path.isfile(path) and os.access(path, os.W_OK)) or os.path.islink(path):
-            why = 'is a symbolic link' if os.path.islink(path) else 'cannot be appended to'
+    for name in (file_names.METRICS, file_names.EVALUATIONS):
+        if why := _why_not_appendable(os.path.join(folder, name)):
             raise UsageError(f'{flag}={folder}: its {name} {why}; put a file there that this user may write.')
+
+
+def _why_not_appendable(path: str) -> str:
+    """'' where a run may append to the file, or may make it."""
+    if os.path.islink(path):
+        return 'is a symbolic link'
+    may_be = not os.path.lexists(path) or (os.path.isfile(path) and os.access(path, os.W_OK))
+    return '' if may_be else 'cannot be appended to'
 
 
 def _has_examples(path: str) -> bool:

@@ -47,14 +47,14 @@ def lock(model_dir: str, name: str) -> locks.Lock:
     except locks.NotALock as error:
         raise UsageError(f'--model_dir={model_dir}: {error}.') from None
     except OSError as error:
-        raise UsageError(f'--model_dir={model_dir}: {_of_a_lock(path, error)}name another folder.') from error
+        raise UsageError(f'--model_dir={model_dir}: {_lock_problem(path, error, "name another folder")}.') from error
 
 
-def _of_a_lock(path: str, error: OSError) -> str:
-    """Why a lock file cannot be opened: it may be another user's, in a folder that both may write."""
+def _lock_problem(path: str, error: OSError, cure: str) -> str:
+    """Why a lock file cannot be opened, and the cure: it may be another user's, in a folder that both may write."""
     if isinstance(error, PermissionError) and os.path.isfile(path):
-        return f'{error.strerror}: {path} is of another user; have it made writable (chmod a+w), or '
-    return f'{error.strerror}; '
+        return f'{path} is of another user ({error.strerror}). Have it made writable (chmod a+w), or {cure}'
+    return f'{error.strerror}; {cure}'
 
 
 def take(lock: locks.Lock, model_dir: str, does: str, wait_secs: float = 5, elsewhere_secs: float = 40) -> None:
@@ -106,8 +106,9 @@ def supervise(folder: str, flag: str = '--model_dir') -> Iterator[None]:
         except locks.NotALock as error:
             raise UsageError(f'{flag}={folder}: {error}') from None
         except OSError as error:
-            why = _of_a_lock(os.path.join(folder, file_names.SUPERVISOR_LOCK), error)
-            raise UsageError(f'{flag}={folder}: {why}give a folder that can be written') from None
+            path = os.path.join(folder, file_names.SUPERVISOR_LOCK)
+            why = _lock_problem(path, error, 'give a folder that can be written')
+            raise UsageError(f'{flag}={folder}: {why}') from None
         if not free:
             holder = lock.holder()
             where = '' if holder.is_on_this_machine else f' on {holder.machine}'

@@ -124,12 +124,10 @@ class Mirror:
     def _refuse_an_emptied_folder(self, contents: Container[str], known: Container[str]) -> None:
         """A cleaner of caches may remove the scratch folder while the run goes on: that deletes nothing in the store.
         Raises OSError."""
-        sure = names.LAST_EVALUATION if self._share.role == 'evaluator' else file_names.CONFIG  # never removed by a run
-        if self._share.owns(sure) and sure in known and sure not in contents:
-            said = (
-                f'the scratch folder was emptied while the run went on: {sure} is gone. Nothing is deleted in the store'
-            )
-            raise FileNotFoundError(errno.ENOENT, said, self._folder)
+        lasting = names.LAST_EVALUATION if self._share.role == 'evaluator' else file_names.CONFIG  # no run removes it
+        if self._share.owns(lasting) and lasting in known and lasting not in contents:
+            why = f'the scratch folder was emptied while the run went on: {lasting} is gone'
+            raise FileNotFoundError(errno.ENOENT, f'{why}. Nothing is deleted in the store', self._folder)
 
     def _advance(self) -> None:
         self._stuck = None

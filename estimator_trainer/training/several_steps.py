@@ -42,7 +42,8 @@ def make(
         step_after: of `sync_training.step_after`, for one step.
     """
     why = _why_single(setup.plan, hooks, spec.loss)
-    by_chance = [] if setup.plan.uses_parameter_servers else _left_to_chance(setup.plan, spec)
+    matters = (why is None or setup.plan.config.deterministic) and not setup.plan.uses_parameter_servers
+    by_chance = _left_to_chance(setup.plan, spec) if matters else []
     if why is None and by_chance:
         why = (
             f'the step reads {by_chance[0]} beside an operation that changes it, and neither waits for the other: '

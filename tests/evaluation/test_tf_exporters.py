@@ -216,3 +216,15 @@ def test_a_best_json_that_the_machine_has_torn_costs_no_better_model(tmp_path, t
     assert not run.hear(0.4) and run.best == before
     assert saved_models(run.folder) == [before['saved_model']]
     assert run.hear(0.95)
+
+
+def test_a_torn_best_json_makes_no_saved_model_of_others_ours(tmp_path):
+    """It would be removed with the next better export."""
+    run = Best(tmp_path / 'export' / 'best')
+    metrics_log.MetricsLog(str(tmp_path / 'eval/metrics.jsonl')).write('eval', 10, {'accuracy': 0.9, 'loss': 1.0})
+    run.hear(0.9)
+    of_others = tmp_path / 'export/best/9999999999'
+    of_others.mkdir()
+    (tmp_path / 'export/best/best.json').write_bytes(b'')
+    assert not run.hear(0.4) and run.hear(0.95)
+    assert of_others.exists() and run.best['saved_model'] != of_others.name

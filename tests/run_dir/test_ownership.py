@@ -204,7 +204,9 @@ def test_a_lock_file_of_another_user_is_named(tmp_path, take):
     os.seteuid(65534)
     try:
         with (
-            pytest.raises(UsageError, match=f'{lock.name} is of another user; have it made writable'),
+            pytest.raises(
+                UsageError, match=f'{lock.name} is of another user .Permission denied.. Have it made writable'
+            ),
             take(str(folder)),
         ):
             pass
