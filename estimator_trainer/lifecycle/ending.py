@@ -71,7 +71,7 @@ def report(
     end: End, task: str, step: int | None, environ: Mapping[str, str], before: threading.Thread | None = None
 ) -> None:
     """Prints the last line, and writes the error file. `before`: writes a line that comes before that one."""
-    record(end, task, step, environ)
+    within(READER_SECS, record, end, task, step, environ)
     if before:
         before.join(READER_SECS)
     at = '' if step is None else f', step {step}'

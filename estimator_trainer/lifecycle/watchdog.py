@@ -1,7 +1,8 @@
 """Watches over one task in threads, and ends the task when the main thread cannot.
 
 The main thread may be stuck inside TensorFlow for as long as a peer is lost. So a thread of its own takes the
-signals (signal_inbox), another asks the peers (peers), and end_policy decides whether the task has to end.
+signals (signal_inbox), another asks the peers (peers), and end_policy decides whether the task has to end. A third
+one writes training.json, because a file system may hang.
 """
 
 import contextlib
@@ -54,12 +55,13 @@ class Watchdog:
         self._task, self._bounds, self._environ = task, bounds, environ
         self._clock: Callable[[], float] = clock or AwakeClock()
         self._leave, self._companion_has_ended, self._own_start = leave, companion_has_ended, own_start
-        self._lock = threading.RLock()  # guards the state, the peers and the training file
+        self._lock = threading.RLock()  # guards the state, the peers and the training file; nobody does I/O with it
+        self._ending = threading.RLock()  # held while the end is reported, in bounded time; before the other lock
         self._over = threading.Event()  # the end was reported, or there is nothing to watch over any more
         self._state = end_policy.TaskState(training_file.STARTING, since=self._clock())
         self._inbox = SignalInbox()
         self._peers: PeerWatch | None = None
-        self._training_file: training_file.TrainingFile | None = None
+        self._training_file: training_file.BackgroundTrainingFile | None = None
         self._examples_per_sec: float | None = None
         self._waits: Callable[[], dict] = dict
         self._prepared: int | None = None
@@ -88,11 +90,9 @@ class Watchdog:
 
     def _give_up(self) -> None:
         """In a forked child, which is no task: nothing is watched over or written."""
-        self._lock, self._over = threading.RLock(), threading.Event()  # a thread of the parent may hold them
+        self._lock, self._ending, self._over = threading.RLock(), threading.RLock(), threading.Event()  # may be held
         self._over.set()
         self._training_file = None
-
-    # What is known (end_policy.TaskState).
 
     @property
     def signum(self) -> int | None:
@@ -178,22 +178,20 @@ class Watchdog:
 
     def write_training_file(self, model_dir: str, max_steps: int | None) -> None:
         """Writes training.json from now on. Only the chief does. `max_steps`: None while it is not known."""
-        with self._lock:
-            self._own_start.begin()
-            generation = self._environ.get(protocol.GENERATION, '')
-            self._training_file = training_file.TrainingFile(model_dir, max_steps, generation)
-            self._write_training_file()
+        self._own_start.begin()
+        generation = self._environ.get(protocol.GENERATION, '')
+        self._training_file = training_file.BackgroundTrainingFile(model_dir, max_steps, generation)
+        self._write_training_file()
 
-    def finish(self, state: str, why: str | None = None, step: int | None = None) -> None:
-        """Says in training.json that training is over. `step`: where, if this process has trained none."""
-        with self._lock:
-            if self._training_file:
-                self._training_file.finish(state, why, step)
-                self._write_training_file()
+    def finish(self, state: str, why: str | None = None, step: int | None = None, secs: float | None = None) -> None:
+        """Says in training.json, within `secs`, that training is over. `step`: if this process has trained none."""
+        if self._training_file:
+            self._training_file.finish(state, why, step)
+            self._write_training_file(secs)
 
     def end(self, end: ending.End) -> None:
         """Reports the end of this task. The caller leaves."""
-        with self._lock:
+        with self._ending:
             if self._over.is_set():
                 return
             self._over.set()
@@ -202,10 +200,10 @@ class Watchdog:
 
     def ends_with(self, code: int, said: Mapping[str, Any]) -> None:
         """Records the end of this start. `said`: message and traceback, {} where all is done."""
-        with self._lock:
+        with self._ending:
             if self._training_file and said:
                 self._training_file.exits({'code': code, **said})
-                ending.within(ending.READER_SECS, self._training_file.write, *self._training())
+                self._write_training_file(ending.READER_SECS)
             ending.within(ending.READER_SECS, self._own_start.ends, code, said, self.step, self.checkpoint_step)
 
     def shielded(self) -> contextlib.AbstractContextManager[None]:
@@ -227,8 +225,6 @@ class Watchdog:
         if already:
             function()
 
-    # The threads.
-
     def _watch(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         while not self._over.is_set():
@@ -244,7 +240,7 @@ class Watchdog:
             self._note(companion_ended=True)
         self._end_if_due()
         if self._clock() - self._written_at >= training_file.BEAT_SECS:
-            self._write_training_file()
+            self._write_training_file(secs=0)
 
     def _received(self, signum: int) -> None:
         with self._lock:
@@ -270,14 +266,16 @@ class Watchdog:
                     self._note(gone=gone)
 
     def _end_if_due(self) -> None:
-        with self._lock:
+        if self._over.is_set():
+            return
+        with self._ending:
             end = end_policy.decide_end(self._state, self._bounds, self._clock())
             if end is None or self._over.is_set():
                 return
             if end.code == exit_codes.STALLED:
                 ending.print_stacks()
             if exit_codes.was_stopped(end.code):
-                self.finish(training_file.STOPPED, step=self.checkpoint_step)
+                self.finish(training_file.STOPPED, step=self.checkpoint_step, secs=ending.READER_SECS)
             self.end(end)
             self._leave(end.code)
 
@@ -285,11 +283,12 @@ class Watchdog:
         with self._lock:
             self._state = dataclasses.replace(self._state, **changes)
 
-    def _write_training_file(self) -> None:
+    def _write_training_file(self, secs: float | None = None) -> None:
         with self._lock:
-            if self._training_file:
-                self._written_at = self._clock()
-                self._training_file.write(*self._training())
+            self._written_at = self._clock()
+            number = self._training_file.begin(*self._training()) if self._training_file else 0
+        if self._training_file:
+            self._training_file.wait(number, secs)
 
     def _training(self) -> tuple[str, int | None, int | None, float | None, dict]:
         """The content of training.json: state, step, checkpoint_step, examples_per_sec, waits and peers."""

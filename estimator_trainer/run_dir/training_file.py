@@ -23,7 +23,9 @@ The chief writes it at least every BEAT_SECS while it lives:
 
 import contextlib
 import dataclasses
+import logging
 import os
+import threading
 import time
 import types
 from collections.abc import Mapping
@@ -31,6 +33,7 @@ from typing import Any
 
 from estimator_trainer.run_dir import file_names, protocol
 
+_log = logging.getLogger('estimator_trainer')
 BEAT_SECS = 2
 
 STARTING = 'starting'  # looking for the others, loading data, building the graph
@@ -134,23 +137,88 @@ class TrainingFile:
         Args:
             more: what is known of waits and peers.
         """
+        self._put(self._content(state, step, checkpoint_step, examples_per_sec, more))
+
+    def _put(self, content: Mapping[str, Any]) -> None:
+        with contextlib.suppress(OSError):
+            protocol.write_json(self._path, content)
+
+    def _content(
+        self,
+        state: str,
+        step: int | None,
+        checkpoint_step: int | None,
+        examples_per_sec: float | None,
+        more: Mapping[str, Any],
+    ) -> dict[str, Any]:
         state, why = self._final or (state, None)
         self._beat += 1
-        with contextlib.suppress(OSError):
-            protocol.write_json(
-                self._path,
-                {
-                    'state': state,
-                    'why': why,
-                    'exit': self._exit,
-                    'step': self._last if step is None else step,
-                    'max_steps': self._max_steps,
-                    'checkpoint_step': checkpoint_step,
-                    'examples_per_sec': examples_per_sec,
-                    **more,
-                    'generation': self._generation,
-                    'beat': self._beat,
-                    'pid': os.getpid(),
-                    'time': time.time(),
-                },
-            )
+        return {
+            'state': state,
+            'why': why,
+            'exit': self._exit,
+            'step': self._last if step is None else step,
+            'max_steps': self._max_steps,
+            'checkpoint_step': checkpoint_step,
+            'examples_per_sec': examples_per_sec,
+            **more,
+            'generation': self._generation,
+            'beat': self._beat,
+            'pid': os.getpid(),
+            'time': time.time(),
+        }
+
+
+class BackgroundTrainingFile(TrainingFile):
+    """Writes the file in a thread of its own: a file system that hangs holds up only those who wait for it.
+
+    Of the contents that it gets while it writes, the last one is written next.
+    """
+
+    def __init__(self, model_dir: str, max_steps: int | None, generation: str):
+        super().__init__(model_dir, max_steps, generation)
+        self._changed = threading.Condition()  # guards all that follows
+        self._next: dict[str, Any] | None = None
+        self._is_writing = False
+        self._given = self._written = 0
+
+    def begin(
+        self,
+        state: str,
+        step: int | None,
+        checkpoint_step: int | None,
+        examples_per_sec: float | None,
+        more: Mapping[str, Any] = types.MappingProxyType({}),
+    ) -> int:
+        """As `write`, but never waits. The number by which `wait` knows this content."""
+        with self._changed:
+            self._next = self._content(state, step, checkpoint_step, examples_per_sec, more)
+            self._given += 1
+            number, starts = self._given, not self._is_writing
+            self._is_writing = True
+        if starts:
+            try:
+                threading.Thread(target=self._write_all, name='training.json', daemon=True).start()
+            except RuntimeError:  # the process cannot start threads any more
+                self._write_all()
+        return number
+
+    def wait(self, number: int, secs: float | None) -> bool:
+        """Waits until that content, or a later one, is written. Whether it is, within `secs`; None: any time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._written >= number, secs)
+
+    def _write_all(self) -> None:
+        while True:
+            with self._changed:
+                content, number, self._next = self._next, self._given, None
+                if content is None:
+                    self._is_writing = False
+                    return
+            try:
+                self._put(content)
+            except Exception:  # a mistake of ours: nobody may wait for it for ever
+                _log.exception('%s cannot be written', self._path)
+            with self._changed:
+                self._written = number
+                self._changed.notify_all()

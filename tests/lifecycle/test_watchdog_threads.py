@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from estimator_trainer.lifecycle import peers, signal_inbox
+from estimator_trainer.lifecycle import ending, peers, signal_inbox
 from estimator_trainer.lifecycle import watchdog as watchdogs
 from estimator_trainer.lifecycle.probes import Answer
 from estimator_trainer.run_dir import protocol, training_file
@@ -102,3 +102,35 @@ def test_a_request_for_a_profile_in_this_process(live):
     task.watchdog.when_asked_to_profile(asked.set)
     os.kill(os.getpid(), signal.SIGUSR2)
     assert asked.wait(BOUND_SECS) and task.codes == []
+
+
+@pytest.mark.parametrize('reason', ['told to stop', 'a step without an end'])
+def test_a_file_system_that_hangs_ends_the_task_within_its_bounds(tmp_path, monkeypatch, capsys, reason):
+    monkeypatch.setattr(training_file, 'BEAT_SECS', 0)
+    monkeypatch.setattr(signal_inbox, 'LOOK_SECS', 0.01)
+    monkeypatch.setattr(ending, 'READER_SECS', 0.1)
+    answers, hanging, write = threading.Event(), threading.Event(), protocol.write_json
+
+    def write_json(path, value, durable=False):
+        if (tmp_path / 'training.json').exists():
+            hanging.set()
+            answers.wait(BOUND_SECS)
+        write(path, value, durable)
+
+    monkeypatch.setattr(protocol, 'write_json', write_json)
+    codes, bounds = [], watchdogs.Bounds(grace=0.1, step=0.5 if reason == 'a step without an end' else BOUND_SECS)
+    environ = {protocol.ERROR_FILE: str(tmp_path / 'error.json')}
+    with watchdogs.Watchdog('trainer', bounds, environ, leave=codes.append) as watchdog:
+        watchdog.write_training_file(str(tmp_path), 100)
+        watchdog.trains_from(0)
+        assert hanging.wait(BOUND_SECS)
+        steps = threading.Thread(target=watchdog.stepped, args=(1,), daemon=True)
+        steps.start()
+        steps.join(BOUND_SECS / 4)
+        assert not steps.is_alive()  # a step does not wait for it either
+        if reason == 'told to stop':
+            os.kill(os.getpid(), TERM)
+        until(lambda: codes)
+        answers.set()
+    assert codes == [196 if reason == 'told to stop' else 195]
+    assert 'trainer, step 1: ' in capsys.readouterr().err

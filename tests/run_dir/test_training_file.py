@@ -2,11 +2,12 @@
 
 import json
 import os
+import threading
 import time
 
 import pytest
 
-from estimator_trainer.run_dir import training_file
+from estimator_trainer.run_dir import protocol, training_file
 
 
 @pytest.fixture
@@ -71,3 +72,32 @@ def test_a_file_that_cannot_be_written_stops_nobody(path, file):
     path.mkdir()
     file.write(training_file.TRAINING, 8, 6, None)
     assert os.listdir(path.parent) == ['training.json']
+
+
+def test_in_the_background_nobody_waits_and_the_last_content_is_written(path, monkeypatch):
+    answers, written, write = threading.Event(), [], protocol.write_json
+
+    def write_json(path, value, durable=False):
+        answers.wait(60)
+        written.append(value['step'])
+        write(path, value, durable)
+
+    monkeypatch.setattr(protocol, 'write_json', write_json)
+    file = training_file.BackgroundTrainingFile(str(path.parent), 100, 'g1')
+    numbers = [file.begin('training', step, None, None) for step in range(5)]
+    assert not file.wait(numbers[0], 0)
+    answers.set()
+    assert file.wait(numbers[-1], 60) and all(file.wait(number, 0) for number in numbers)
+    assert written[-1] == 4 and len(written) <= 2  # the first, if its thread was quick, and the last
+    assert protocol.read_json(str(path))['step'] == 4
+    assert file.wait(file.begin('ended', 5, None, None), 60) and written[-1] == 5
+
+
+def test_a_content_that_cannot_be_written_holds_up_nobody(path, monkeypatch):
+    def write_json(path, value, durable=False):
+        raise error
+
+    monkeypatch.setattr(protocol, 'write_json', write_json)
+    file = training_file.BackgroundTrainingFile(str(path.parent), 100, 'g1')
+    for error in (OSError('full'), TypeError('no JSON')):
+        assert file.wait(file.begin('training', 1, None, None), 60)
