@@ -50,7 +50,8 @@ def fetch(store: Store, folder: str, state: ScratchState, share: Share, continue
     newest = names.named_by(pointer[0]) if pointer else None
     evaluated = store.read(names.LAST_EVALUATION) if share.lease else None
     needed = {newest, names.owed_by(evaluated[0]) if evaluated else None}
-    if continues and share.anchor in objects and not os.path.exists(os.path.join(folder, share.anchor)):
+    stay = {share.anchor, *share.lasting} & objects.keys()
+    if not all(os.path.exists(os.path.join(folder, name)) for name in stay):
         continues = False  # somebody has emptied the folder
     _remove_unfinished(folder)
     if continues:

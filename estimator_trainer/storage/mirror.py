@@ -5,7 +5,6 @@ import os
 import time
 from collections.abc import Container, Iterator
 
-from estimator_trainer.run_dir import file_names
 from estimator_trainer.storage import fetch, names, send_order
 from estimator_trainer.storage.lease import Lease, NoLease
 from estimator_trainer.storage.scratch_state import ScratchState
@@ -88,7 +87,7 @@ class Mirror:
         snapshot = self._reader.take()
         known = self._state.digests()
         self.unsteady = []
-        self._refuse_an_emptied_folder(snapshot.contents, known)
+        self._refuse_an_emptied_folder(known)
         local = {name: found.digest for name, found in snapshot.contents.items() if not name.startswith(self._below)}
         ours = [name for name in known if self._share.owns(name) and not name.startswith(self._below)]
         remote = {name: known[name] for name in ours} | dict.fromkeys(self._foreign)
@@ -98,6 +97,7 @@ class Mirror:
             try:
                 self._lease.check()
                 if op.source is None:
+                    self._refuse_an_emptied_folder(known)  # it may have been half empty when the pass began
                     self._delete(op.name)
                 else:
                     self._put(op.name, snapshot.contents[op.source])
@@ -121,13 +121,13 @@ class Mirror:
             raise FileChanged(names.POINTER)
         return snapshot.newest is not None or not self._reader.has_pointer()
 
-    def _refuse_an_emptied_folder(self, contents: Container[str], known: Container[str]) -> None:
+    def _refuse_an_emptied_folder(self, known: Container[str]) -> None:
         """A cleaner of caches may remove the scratch folder while the run goes on: that deletes nothing in the store.
         Raises OSError."""
-        lasting = names.LAST_EVALUATION if self._share.role == 'evaluator' else file_names.CONFIG  # no run removes it
-        if self._share.owns(lasting) and lasting in known and lasting not in contents:
-            why = f'the scratch folder was emptied while the run went on: {lasting} is gone'
-            raise FileNotFoundError(errno.ENOENT, f'{why}. Nothing is deleted in the store', self._folder)
+        for name in self._share.lasting:
+            if name in known and not os.path.lexists(os.path.join(self._folder, name)):
+                why = f'the scratch folder was emptied while the run went on: {name} is gone'
+                raise FileNotFoundError(errno.ENOENT, f'{why}. Nothing is deleted in the store', self._folder)
 
     def _advance(self) -> None:
         self._stuck = None

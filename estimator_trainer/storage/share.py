@@ -70,6 +70,12 @@ class Share:
         return names.LAST_EVALUATION if self.role == 'evaluator' else names.POINTER
 
     @property
+    def lasting(self) -> tuple[str, ...]:
+        """The files of the share that no run removes. If one is gone that the store has, the folder was emptied."""
+        file = names.LAST_EVALUATION if self.role == 'evaluator' else file_names.CONFIG
+        return (file,) if self.owns(file) else ()
+
+    @property
     def follows(self) -> tuple[str, ...]:
         """Small files that another task sends. Those that are logs are fetched more rarely."""
         if self.role == 'chief':
