@@ -68,6 +68,7 @@ _STYLE = {
     'ytick.labelcolor': INK,
 }
 
+_NO_XML = re.compile('[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]')
 _FORMS = (('wide', 10.6, 7), ('narrow', 4.5, 3))  # of a plot: name, width in inches, columns of the legend
 _LEGEND = {'handlelength': 2.2, 'columnspacing': 1.4}
 _FEW = 100  # points that are drawn with a dot each
@@ -118,6 +119,13 @@ def style():
     return matplotlib.rc_context({**_STYLE, 'axes.prop_cycle': matplotlib.cycler(color=COLOURS)})
 
 
+def words_of(text: str) -> str:
+    """Text for Matplotlib that means itself: _ at the beginning hides nothing from a legend, and what no XML may hold is
+    shown as a box."""
+    text = _NO_XML.sub('\ufffd', text)
+    return f' {text}' if text.startswith('_') else text
+
+
 def as_svg(drawing, name: str = 'figure', label: str = '') -> str:
     """A figure of Matplotlib as inline SVG.
 
@@ -133,7 +141,7 @@ def as_svg(drawing, name: str = 'figure', label: str = '') -> str:
     svg = re.sub(r'\b(id="|href="#|url\(#)(?!curve-)', rf'\g<1>{name}-', svg)
     svg = re.sub(r'font: ([\d.]+px)[^;"]*', r'font: \1 system-ui, sans-serif', svg)
     svg = re.sub(r'#0a0b[01][0-9]', lambda match: f'var(--{_VARIABLES[match[0]]})', svg)
-    escaped = label.replace('&', '&amp;').replace('<', '&lt;').replace('"', '&quot;')
+    escaped = _NO_XML.sub('\ufffd', label).replace('&', '&amp;').replace('<', '&lt;').replace('"', '&quot;')
     return svg.replace('<svg ', f'<svg role="img" aria-label="{escaped}" ', 1) if label else svg
 
 
@@ -189,14 +197,14 @@ def curves(
             colour = COLOURS[number % NUM_COLOURS]
             marker = {'marker': 'o', 'markersize': 3} if len(points.steps) <= _FEW else {}
             dashes = '-' if number < NUM_COLOURS else '--'
-            axes.plot(points.steps, points.values, dashes, color=colour, label=label, **marker)
+            axes.plot(points.steps, points.values, dashes, color=colour, label=words_of(label), **marker)
             if (points.most > points.least).any():
                 axes.fill_between(points.steps, points.least, points.most, color=colour, alpha=0.18, linewidth=0)
         if _spans_decades(np.concatenate([line.points.values for line in lines])):
             axes.set_yscale('log')
         for sign in signs:
             _draw_sign(axes, sign)
-        axes.set(xlabel='step', ylabel=ylabel, xlim=(-0.02 * last, 1.02 * last))
+        axes.set(xlabel='step', ylabel=words_of(ylabel), xlim=(-0.02 * last, 1.02 * last))
         axes.grid()
         if axes.get_yscale() == 'linear' and axes.get_ylim()[1] >= 1000:
             axes.yaxis.set_major_formatter(ticker.StrMethodFormatter('{x:,.0f}'))
@@ -208,14 +216,13 @@ def curves(
 
 
 def _draw_sign(axes, sign: StepMarks) -> None:
+    label = words_of(sign.label)
     if sign.ticks:
         foot = axes.get_xaxis_transform()
-        axes.plot(
-            sign.steps, [0] * len(sign.steps), '|', color=sign.colour, markersize=11, transform=foot, label=sign.label
-        )
+        axes.plot(sign.steps, [0] * len(sign.steps), '|', color=sign.colour, markersize=11, transform=foot, label=label)
         return
     for number, step in enumerate(sign.steps):
-        axes.axvline(step, color=sign.colour, linestyle=':', linewidth=1.4, label=None if number else sign.label)
+        axes.axvline(step, color=sign.colour, linestyle=':', linewidth=1.4, label=None if number else label)
 
 
 def _spans_decades(values: np.ndarray) -> bool:
@@ -249,8 +256,8 @@ def lines(
         for number, (title, points) in enumerate(curves.items()):
             dashes = (5 * number, (6, 6 + 4 * number)) if number else '-'
             marks = {'linestyle': dashes, 'marker': '.', 'gid': f'curve-{number}'}
-            axes.plot(list(points), list(points.values()), label=title, **marks)
-        axes.set(xlabel='step', ylabel=ylabel, **({'yscale': 'log'} if logarithmic else {}))
+            axes.plot(list(points), list(points.values()), label=words_of(title), **marks)
+        axes.set(xlabel='step', ylabel=words_of(ylabel), **({'yscale': 'log'} if logarithmic else {}))
         axes.grid()
 
     return plot(name, label, draw, 9, height, columns=3)

@@ -143,7 +143,7 @@ def _plot_of_lanes(line: Timeline, lanes: list[Lane]) -> markupsafe.Markup:
         axes.set(xlabel='time since the first start', ylim=(len(lanes) - 0.4, -0.6))
         margin = 0.015 * max(length, 1)
         axes.set_xlim(-margin, length + margin)
-        axes.set_yticks(range(len(lanes)), [lane.name for lane in lanes])
+        axes.set_yticks(range(len(lanes)), [pages.words_of(lane.name) for lane in lanes])
         axes.tick_params('y', length=0)
         axes.xaxis.set_major_locator(ticker.MultipleLocator(ticks if wide else 2 * ticks))
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: duration(value) if value else '0'))
