@@ -9,7 +9,7 @@ import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
 from estimator_trainer.monitoring.run_state import RunState
-from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.run_dir import metrics_log, protocol
 
 CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
 _NAME = 'estimator_trainer'
@@ -41,7 +41,9 @@ def metrics(now: RunState) -> Iterator[Metric]:
     """The metrics of a run."""
     training, line = now.training, now.line
     yield InfoMetricFamily(_NAME, 'The run, and the versions of what runs it.', value=_info(now))
-    yield from _by_label('state', 'The state of the run.', 'state', {now.state: 1} if now.state else {})
+    yield from _by_label(
+        'state', 'The state of the run.', 'state', {now.state: 1} if isinstance(now.state, str) else {}
+    )
     yield from _gauge('step', 'Global step: the last one that was finished.', training.get('step'))
     yield from _gauge('max_steps', 'Global step at which training ends.', training.get('max_steps'))
     yield from _gauge('examples_per_second', 'Examples trained per second.', training.get('examples_per_sec'))
@@ -57,17 +59,17 @@ def metrics(now: RunState) -> Iterator[Metric]:
     yield from _counter('input_wait_seconds', waits.format('their batches'), training.get('input_wait_secs'))
     yield from _counter('peer_wait_seconds', waits.format('other workers'), training.get('peer_wait_secs'))
     silence = 'Time for which a task has not answered the chief.'
-    yield from _by_label('peer_silence_seconds', silence, 'peer', training.get('peer_silence_secs') or {})
+    yield from _by_label('peer_silence_seconds', silence, 'peer', training.get('peer_silence_secs'))
     up = {task: int(resident is not None) for task, resident in now.resident.items()}
     yield from _by_label('task_up', 'Whether the process of a task runs.', 'task', up)
     yield from _by_label('resident_memory_bytes', 'Memory that the process of a task holds.', 'task', now.resident)
 
 
 def _info(now: RunState) -> dict[str, str]:
-    versions = now.config.get('versions') or {}
+    versions = now.config.get('versions')
     labels = {
         'version': _VERSION,
-        'tensorflow': versions.get('tensorflow'),
+        'tensorflow': versions.get('tensorflow') if isinstance(versions, Mapping) else None,
         'job': now.config.get('job'),
         'loop': now.config.get('loop'),
         'strategy': now.config.get('strategy'),
@@ -86,21 +88,22 @@ def _numbers(line: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def _gauge(name: str, help: str, value: float | None) -> Iterator[Metric]:
-    if value is not None:
-        yield GaugeMetricFamily(f'{_NAME}_{name}', help, value=value)
+def _gauge(name: str, help: str, value: Any) -> Iterator[Metric]:
+    """`value`: of a JSON file. It is left out if it is no number."""
+    if (number := protocol.real(value)) is not None:
+        yield GaugeMetricFamily(f'{_NAME}_{name}', help, value=number)
 
 
-def _counter(name: str, help: str, value: float | None) -> Iterator[Metric]:
-    if value is not None:
-        yield CounterMetricFamily(f'{_NAME}_{name}', help, value=value)
+def _counter(name: str, help: str, value: Any) -> Iterator[Metric]:
+    if (number := protocol.real(value)) is not None:
+        yield CounterMetricFamily(f'{_NAME}_{name}', help, value=number)
 
 
-def _by_label(name: str, help: str, label: str, values: Mapping[str, float | None]) -> Iterator[Metric]:
-    """A gauge with a value for each value of a label."""
+def _by_label(name: str, help: str, label: str, values: Any) -> Iterator[Metric]:
+    """A gauge with a value for each value of a label. `values`: the object of a JSON file, if it is one."""
     family = GaugeMetricFamily(f'{_NAME}_{name}', help, labels=[label])
-    for key, value in values.items():
-        if value is not None:
-            family.add_metric([key], value)
+    for key, value in values.items() if isinstance(values, Mapping) else ():
+        if (number := protocol.real(value)) is not None:
+            family.add_metric([key], number)
     if family.samples:
         yield family

@@ -21,6 +21,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import connection
 
@@ -154,11 +155,18 @@ def kinds_that_work() -> Sequence[str]:
         # No such child: we were started with SIGCHLD ignored, and the kernel has reaped it.
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(child, signal.SIGKILL)  # if it lives, it has no more to say
-            os.waitpid(child, 0)
+            _reap(child)
     for kinds in _ATTEMPTS:
         if said == ' '.join(kinds):
             return kinds
     raise OSError(errno.EIO, said)
+
+
+def _reap(child: int) -> None:
+    """Takes the end of a killed child. It stays a zombie if the kernel does not let it go within BOUND_SECS."""
+    until = time.monotonic() + BOUND_SECS
+    while os.waitpid(child, os.WNOHANG) == (0, 0) and time.monotonic() < until:
+        time.sleep(0.001)
 
 
 def _try() -> str:

@@ -140,6 +140,16 @@ def test_a_cluster_before_its_first_gang_and_an_empty_folder(tmp_path, model_dir
         assert (found.training, found.line, found.state, found.resident) == ({}, {}, None, {})
 
 
+@pytest.mark.parametrize('wrong', [[1], {'a': 1}, 'ten', True])
+def test_values_of_the_wrong_type_are_left_out(wrong):
+    training = dict.fromkeys(TRAINING, wrong)
+    now = EVERYTHING._replace(
+        training=training, config={'versions': wrong}, line={'loss': wrong}, evaluation={'step': wrong}, state=wrong
+    )
+    text = collector.text(lambda: now).decode()
+    assert 'estimator_trainer_info{' in text and 'estimator_trainer_step ' not in text and '_loss' not in text
+
+
 def test_the_dashboard_and_the_page_name_the_metrics_that_there_are():
     text = collector.text(lambda: EVERYTHING).decode()
     exported = {sample.name for family in parser.text_string_to_metric_families(text) for sample in family.samples}
