@@ -120,8 +120,10 @@ def style():
 
 
 def words_of(text: str) -> str:
-    """Text for Matplotlib that means itself: _ at the beginning hides nothing from a legend, and what no XML may hold is
-    shown as a box."""
+    """Text for Matplotlib that means itself: a _ at its beginning hides nothing from a legend.
+
+    What no XML may hold is shown as a box.
+    """
     text = _NO_XML.sub('\ufffd', text)
     return f' {text}' if text.startswith('_') else text
 
