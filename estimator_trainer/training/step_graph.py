@@ -33,6 +33,7 @@ _READ = {  # operations that take a resource or a variable of TensorFlow 1, or k
     *('HashTableV2', 'MutableHashTableV2', 'QueueSizeV2', 'QueueIsClosedV2', 'Assert', 'Print', 'PrintV2'),
     *ASKS,
 }
+CONTROL_FLOW_OF_V1 = {'Enter', 'Exit', 'Switch', 'Merge', 'NextIteration', 'RefEnter', 'RefSwitch'}
 CALL_PYTHON = {'PyFunc', 'PyFuncStateless', 'EagerPyFunc'}
 
 

@@ -19,12 +19,14 @@ _NO_VALUE = {'Identity', 'VarIsInitializedOp', 'VariableShape'}  # take a handle
 def left_to_chance(targets: Iterable[tf.Operation]) -> list[str]:
     """The names of the variables that some operation reads and another one changes, where neither waits for the other.
 
-    Variables of TensorFlow 1 and graphs with a loop of TensorFlow 1 are not looked at.
+    Not looked at: variables of TensorFlow 1, and steps with its loops and conditions, which take one step a call.
 
     Args:
         targets: operations of the step, at least one.
     """
     ops = step_graph.needed(targets)
+    if any(op.type in step_graph.CONTROL_FLOW_OF_V1 for op in ops):
+        return []
     functions = step_graph.Functions(ops[0].graph)
     readers: dict[str, list[tf.Operation]] = collections.defaultdict(list)
     writers: dict[str, list[tf.Operation]] = collections.defaultdict(list)
@@ -40,10 +42,7 @@ def left_to_chance(targets: Iterable[tf.Operation]) -> list[str]:
     for name in both:
         for op in (*readers[name], *writers[name]):
             marks.setdefault(op, 1 << len(marks))
-    try:
-        behind = _behind(ops, marks)
-    except graphlib.CycleError:
-        return []
+    behind = _behind(ops, marks)
 
     def are_ordered(one: tf.Operation, other: tf.Operation) -> bool:
         return bool(behind[one] & marks[other] or behind[other] & marks[one])
@@ -55,11 +54,7 @@ def left_to_chance(targets: Iterable[tf.Operation]) -> list[str]:
 
 
 def _behind(ops: Iterable[tf.Operation], marks: Mapping[tf.Operation, int]) -> dict[tf.Operation, int]:
-    """The marks of the operations for which each one waits, and its own.
-
-    Raises:
-        graphlib.CycleError: a loop of TensorFlow 1.
-    """
+    """The marks of the operations for which each one waits, and its own."""
     waits_for = {op: {*(tensor.op for tensor in op.inputs), *op.control_inputs} for op in ops}
     behind: dict[tf.Operation, int] = {}
     for op in graphlib.TopologicalSorter(waits_for).static_order():

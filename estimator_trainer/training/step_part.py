@@ -18,7 +18,6 @@ from estimator_trainer.training import step_graph
 from estimator_trainer.training.step_graph import CannotLoop
 
 v1 = tf.compat.v1
-_LOOPS_OF_V1 = {'Enter', 'Exit', 'Switch', 'Merge', 'NextIteration', 'RefEnter', 'RefSwitch'}
 _CALLS = {'PartitionedCall', 'StatefulPartitionedCall'}
 _OF_VARIABLES = re.compile(
     'ReadVariableOp|Assign(Add|Sub)?VariableOp|Resource(Gather|Scatter|Apply|SparseApply)|VarIsInit'
@@ -269,7 +268,7 @@ def _resources(op: tf.Operation) -> list[Any]:
 def _check(op: tf.Operation) -> None:
     if any(graphs.is_reference(tensor) for tensor in op.outputs):
         raise CannotLoop(f'{op.name} belongs to a variable of TensorFlow 1 ({_CURE})')
-    if op.type in _LOOPS_OF_V1:
+    if op.type in step_graph.CONTROL_FLOW_OF_V1:
         raise CannotLoop(f'{op.name} belongs to a loop or a condition of TensorFlow 1 ({_CURE})')
 
 

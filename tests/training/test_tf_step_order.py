@@ -101,12 +101,21 @@ def test_what_a_step_leaves_to_chance(model, names):
         assert step_order.left_to_chance([train_op, loss.op]) == names
 
 
-def test_a_loop_of_version_1_is_not_looked_at():
+@pytest.mark.parametrize(
+    'control_flow',
+    [
+        lambda weight: tf.while_loop(lambda n, x: n < 3, lambda n, x: (n + 1, x * weight), (0, 1.0))[1],
+        lambda weight: tf.cond(v1.placeholder(tf.bool, []), lambda: weight * 2.0, lambda: weight * 3.0),
+    ],
+    ids=['loop', 'condition'],
+)
+def test_control_flow_of_version_1_is_not_looked_at(control_flow):
     v1.disable_control_flow_v2()
     try:
         with tf.Graph().as_default():
             weight = variable('w')
-            loop = tf.while_loop(lambda n, x: n < 3, lambda n, x: (n + 1, x * weight), (0, 1.0))[1]
-            assert step_order.left_to_chance([loop.op, weight.assign_add(1.0).op]) == []
+            assert (
+                step_order.left_to_chance([control_flow(weight).op, (weight * 2.0).op, weight.assign_add(1.0).op]) == []
+            )
     finally:
         v1.enable_control_flow_v2()
