@@ -17,6 +17,7 @@ from estimator_trainer.training import (
     from_memory,
     graph_rewrites,
     messages,
+    params_of_run,
     replica_effects,
     several_steps,
     step_graph,
@@ -83,9 +84,8 @@ class EstimatorTrainer:
                 input_pipeline_id=plan.training_index,
                 num_replicas_in_sync=plan.num_replicas,
             )
-        batches = setup.input_fn(
-            tf.estimator.ModeKeys.TRAIN, setup.params.as_dict(), input_context, setup.run_configs.own
-        )
+        params = params_of_run.of_input_fn(setup.params, plan)
+        batches = setup.input_fn(tf.estimator.ModeKeys.TRAIN, params, input_context, setup.run_configs.own)
         self._batches.append(batches)
         return batches
 

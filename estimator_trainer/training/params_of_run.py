@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.jobs import run_params
 from estimator_trainer.run_dir import config_file
@@ -40,6 +40,18 @@ def started_at(params: run_params.RunParams, plan: Plan, step: int) -> run_param
     shift = config_file.position_shift(plan.config.model_dir, plan.global_batch_size, step)
     max_steps = end(plan, params.num_examples, step)
     return dataclasses.replace(params, start_step=step, max_steps=max_steps, position_shift=shift)
+
+
+def of_input_fn(params: run_params.RunParams, plan: Plan) -> dict[str, Any]:
+    """What the input_fn of a task gets for training.
+
+    A step of asynchronous workers is one batch of one of them. Their pipelines count a batch of each worker to a step,
+    so that the batches interleave; `position_shift` makes up for what they would skip before `start_step`.
+    """
+    given = params.as_dict()
+    if plan.asynchronous:
+        given['position_shift'] -= (plan.num_training_tasks - 1) * params.start_step * params.batch_size
+    return given
 
 
 def end(plan: Plan, examples: int | None, step: int) -> int:
