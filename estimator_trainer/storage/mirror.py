@@ -1,5 +1,6 @@
 """Sends the scratch folder to the store, one pass at a time: takes a snapshot, plans, and carries the plan out."""
 
+import contextlib
 import errno
 import os
 import time
@@ -98,6 +99,7 @@ class Mirror:
                 self._lease.check()
                 if op.source is None:
                     self._refuse_an_emptied_folder(known)  # it may have been half empty when the pass began
+                    self._look_whether_it_is_gone(op.name)
                     self._delete(op.name)
                 else:
                     self._put(op.name, snapshot.contents[op.source])
@@ -128,6 +130,11 @@ class Mirror:
             if name in known and not os.path.lexists(os.path.join(self._folder, name)):
                 why = f'the scratch folder was emptied while the run went on: {name} is gone'
                 raise FileNotFoundError(errno.ENOENT, f'{why}. Nothing is deleted in the store', self._folder)
+
+    def _look_whether_it_is_gone(self, name: str) -> None:
+        """What a failing file system does not show is not gone. Raises OSError."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.lstat(os.path.join(self._folder, name))
 
     def _advance(self) -> None:
         self._stuck = None

@@ -34,6 +34,11 @@ _EARLY = (  # a resumed run looks at these beside the checkpoint
 _LATE = (file_names.EVALUATIONS, STOP, LAST_EVALUATION, TRAINING)
 
 
+def is_of_tensorboard(name: str) -> bool:
+    """Whether it is a file of events."""
+    return '.tfevents.' in name
+
+
 def record_of(job: str) -> str:
     """The object in which an engine keeps what it knows of a job, such as 'slurm-17'. It is no part of the run."""
     return f'{_JOB}{job}.json'
@@ -173,7 +178,7 @@ def owed_by(last: bytes) -> str | None:
 def is_fetched(name: str, checkpoints: Collection[str | None]) -> bool:
     """Whether a run that goes on needs the file: all but other checkpoints of the run than these, and what only
     TensorBoard reads."""
-    if not is_mirrored(name) or name == START or '.tfevents.' in name:
+    if not is_mirrored(name) or name == START or is_of_tensorboard(name):
         return False
     checkpoint = checkpoint_of(name)
     return checkpoint is None or checkpoint in checkpoints or not is_of_run(checkpoint)

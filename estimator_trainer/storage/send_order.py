@@ -15,6 +15,8 @@ Three rules give this:
    without saved_model.pb is no SavedModel: its files are sent last.)
 3. What `checkpoint` names never changes. If the newest checkpoint was saved again with other bytes under the same
    name, it goes to the store under another name first, which `checkpoint` then names while the old one is replaced.
+
+Files for TensorBoard are not deleted: no trainer removes them, so that a cleaner of old files has.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -108,6 +110,7 @@ def plan(
         for name in there
         if (name not in local or names.is_last_of_unit(name) and names.checkpoint_of(name) in parts)
         and names.checkpoint_of(name) not in kept - {None}
+        and not names.is_of_tensorboard(name)
     ]
     for name in sorted(_last_of_unit_first(gone), key=lambda name: not names.is_read_first(name)):  # it names others
         if name != names.POINTER:

@@ -109,3 +109,17 @@ class Machine:
                 found[str(path.relative_to(self.run))] = path.read_text()
         found[names.POINTER] = names.named_by(found[names.POINTER].encode())
         return found
+
+
+def train(machine, start=0):
+    """Everything that is hard: a checkpoint saved again under its name, a better export, checkpoints thinned out."""
+    machine.save(start + 10, 'first')
+    machine.push()
+    machine.export(start + 1)
+    machine.save(start + 10, 'again')
+    machine.push()
+    machine.save(start + 20, 'second')
+    machine.export(start + 2)
+    for path in machine.run.glob(f'model.ckpt-{start + 10}.*'):
+        path.unlink()
+    machine.push()

@@ -1,34 +1,18 @@
 """A mirror against a store in memory that fails, loses answers, and is left by senders that are killed."""
 
 import itertools
-import shutil
 
 import pytest
 
 pytest.importorskip('obstore')
 
 from estimator_trainer.storage import lease, names, store  # noqa: E402
-from estimator_trainer.storage.share import Share  # noqa: E402
-from tests.storage.machines import Killed, Machine, Watched  # noqa: E402
+from tests.storage.machines import Killed, Machine, Watched, train  # noqa: E402
 
 
 @pytest.fixture
 def remote():
     return Watched()
-
-
-def train(machine, start=0):
-    """Everything that is hard: a checkpoint saved again under its name, a better export, checkpoints thinned out."""
-    machine.save(start + 10, 'first')
-    machine.push()
-    machine.export(start + 1)
-    machine.save(start + 10, 'again')
-    machine.push()
-    machine.save(start + 20, 'second')
-    machine.export(start + 2)
-    for path in machine.run.glob(f'model.ckpt-{start + 10}.*'):
-        path.unlink()
-    machine.push()
 
 
 def test_the_store_holds_what_the_folder_holds(tmp_path, remote):
@@ -163,90 +147,6 @@ def test_files_of_others_stay(tmp_path, remote):
     train(machine)
     found = remote.contents()
     assert (found['notes.txt'], found['events.out.tfevents.1']) == ('mine', 'old')
-
-
-def test_an_emptied_scratch_folder_empties_nothing(tmp_path, remote):
-    machine = Machine(tmp_path, remote).start()
-    train(machine)
-    before = remote.contents()
-    for path in machine.run.rglob('*'):
-        if path.is_file():
-            path.unlink()
-    machine = Machine(tmp_path, remote).start()
-    machine.push()
-    assert remote.contents() == before
-
-
-@pytest.mark.parametrize('is_made_again', [False, True])
-@pytest.mark.parametrize('has_checkpoint', [False, True])
-def test_a_scratch_folder_that_is_emptied_while_the_run_goes_on_empties_nothing(
-    tmp_path, remote, is_made_again, has_checkpoint
-):
-    """As by a cleaner of caches. The next line of metrics.jsonl makes the folder again."""
-    machine = Machine(tmp_path, remote).start()
-    if has_checkpoint:
-        train(machine)
-    else:
-        machine.write('config.json', 'first')
-        machine.write('metrics.jsonl', 'first')
-        machine.push()
-    before = remote.contents()
-    shutil.rmtree(machine.run)
-    if is_made_again:
-        machine.write('metrics.jsonl', 'one line')
-    for _ in range(2):
-        with pytest.raises(OSError, match='the scratch folder was emptied while the run went on: config.json is gone'):
-            machine.push()
-    assert remote.contents() == before
-    machine.run.mkdir(exist_ok=True)
-    Machine(tmp_path, remote).start().push()  # the next start knows that the folder was emptied, too
-    assert remote.contents() == before
-
-
-def test_what_a_cleaner_of_old_files_removes_stays_in_the_store(tmp_path, remote):
-    machine = Machine(tmp_path, remote).start()
-    machine.save(10, 'first')
-    machine.save(20, 'second')
-    machine.push()
-    before = remote.contents()
-    for path in (machine.run / 'config.json', *machine.run.glob('model.ckpt-10.*')):
-        path.unlink()
-    with pytest.raises(OSError, match='was emptied while the run went on'):
-        machine.push()
-    Machine(tmp_path, remote).start().push()
-    assert remote.contents() == before and remote.contents().keys() > {'model.ckpt-10.index', 'config.json'}
-
-
-def test_a_scratch_folder_that_is_emptied_while_it_is_sent_loses_no_other_file_in_the_store(tmp_path, remote):
-    machine = Machine(tmp_path, remote).start()
-    train(machine)
-    machine.write('events.out.tfevents.1', 'events')
-    machine.push()
-    before = remote.contents().keys()
-    (machine.run / 'events.out.tfevents.1').unlink()  # as by the cleaner, which goes on meanwhile
-    machine.write('metrics.jsonl', 'another line')
-    put = machine.mirror._put
-
-    def put_and_empty(name, content):
-        put(name, content)
-        shutil.rmtree(machine.run)
-
-    machine.mirror._put = put_and_empty
-    with pytest.raises(OSError, match='was emptied while the run went on'):
-        machine.push()
-    assert remote.contents().keys() == before
-
-
-def test_an_evaluators_folder_that_is_emptied_while_the_run_goes_on_empties_nothing(tmp_path, remote):
-    machine = Machine(tmp_path, remote, Share('evaluator:0', 'evaluator', True)).start()
-    for name in ('eval/last.json', 'eval/metrics.jsonl', 'export/best/1/saved_model.pb'):
-        machine.write(name, 'first')
-    machine.push()
-    before = remote.contents()
-    shutil.rmtree(machine.run)
-    with pytest.raises(OSError, match='was emptied while the run went on: eval/last.json'):
-        machine.push()
-    assert remote.contents() == before
 
 
 def test_files_of_the_job_come_back_on_another_machine_and_those_of_others_stay(tmp_path, remote):

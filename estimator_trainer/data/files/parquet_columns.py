@@ -250,7 +250,7 @@ def _converted(given: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarr
             return converted, inside & (np.where(inside, converted, 0).astype(given.dtype) == given)
         limits = np.iinfo(dtype)
         if given.dtype.kind == 'f':
-            fit = _within(given, limits) & (np.trunc(given) == given)
+            fit = np.isfinite(given) & _within(given, limits) & (np.trunc(given) == given)
         else:
             held = np.iinfo(given.dtype)
             fit = np.ones(len(given), bool)

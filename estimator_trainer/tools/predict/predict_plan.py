@@ -92,6 +92,12 @@ def difference(old: PredictPlan, new: PredictPlan) -> str:
     return ''
 
 
+def digest(plan: PredictPlan) -> str:
+    """Changes with all that `difference` compares."""
+    fields = {**dataclasses.asdict(plan), 'copies': {}}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
 def _files(before: dict, now: dict) -> str:
     for what, paths in (
         ('are missing in --files', before.keys() - now.keys()),

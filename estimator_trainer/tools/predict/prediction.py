@@ -6,7 +6,7 @@ Beside the result FILE stands the folder FILE.parts until all is done:
     lock          held by the command that works on it
     part-*        the rows of one part each
     *.index       where the records of files begin beside which that cannot be kept
-    joined.json   which file all of them have been joined into
+    joined.json   which file all of them have been joined into, by which plan
 
 Files of other names stay, and so does the folder then. None of the processes that predict outlives this one, and a kill
 loses nothing but the parts under way. So they are ended by SIGKILL.
@@ -101,7 +101,7 @@ def predict(plan: plans.PredictPlan, out: str, processes: int, timeout_secs: flo
     """
     folder = f'{out}.parts'
     is_there = UsageError(f'--out={out}: is there already; remove it, or name another file.')
-    if os.path.lexists(out) and not _is_joined(out, folder):
+    if os.path.lexists(out) and not _is_joined(out, folder, plan):
         raise is_there
     os.makedirs(folder, exist_ok=True)
     with Signals() as signals, locks.Lock(os.path.join(folder, _LOCK)) as lock:
@@ -116,7 +116,7 @@ def predict(plan: plans.PredictPlan, out: str, processes: int, timeout_secs: flo
                 if os.path.lexists(out):
                     raise is_there
                 os.replace(joined, out)
-            elif not _is_joined(out, folder):  # another command has just ended
+            elif not _is_joined(out, folder, plan):  # another command has just ended
                 raise is_there
         except (UsageError, Ended) as error:
             if not (isinstance(error, Ended) and exit_codes.retryable(error.code)) and not parts.has_any(folder):
@@ -134,7 +134,7 @@ def _predict_and_join(plan, folder, processes, timeout_secs, progress, signals) 
     _log.info('joins %d part(s)', found.number)
     joined = os.path.join(folder, f'joined{plan.suffix}{parts.TEMPORARY}')
     found.join(joined, lambda part: _stop_if_told(signals))
-    protocol.write_json(os.path.join(folder, _JOINED), _identity(joined))
+    protocol.write_json(os.path.join(folder, _JOINED), _identity(joined, plan))
     return joined
 
 
@@ -159,17 +159,18 @@ def _enter(folder, plan) -> None:
         protocol.write_json(path, dataclasses.asdict(plan))
 
 
-def _is_joined(out, folder) -> bool:
-    """Whether `out` is what the parts of the folder were joined into, and just the folder is left to be removed."""
+def _is_joined(out, folder, plan) -> bool:
+    """Whether `out` has what the plan predicts, joined from the parts of the folder, which is left to be removed."""
     try:
-        return protocol.read_json(os.path.join(folder, _JOINED)) == _identity(out)
+        return protocol.read_json(os.path.join(folder, _JOINED)) == _identity(out, plan)
     except OSError:
         return False
 
 
-def _identity(path) -> dict:
+def _identity(path, plan) -> dict:
     status = os.stat(path)
-    return {'inode': status.st_ino, 'bytes': status.st_size, 'modified_ns': status.st_mtime_ns}
+    of_file = {'inode': status.st_ino, 'bytes': status.st_size, 'modified_ns': status.st_mtime_ns}
+    return {**of_file, 'plan': plans.digest(plan)}
 
 
 def _remove(folder) -> None:

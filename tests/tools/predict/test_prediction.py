@@ -177,6 +177,17 @@ def test_killed_while_it_joined(out, monkeypatch):
     assert out.read_text() == EXPECTED and parts(out) is None
 
 
+def test_killed_when_all_is_joined_another_prediction_is_not_taken_for_done(out, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(prediction, '_remove', lambda folder: None)
+        predict(out)
+    assert parts(out) and out.read_text() == EXPECTED
+    with pytest.raises(UsageError, match='is there already'):
+        predict(out, dataclasses.replace(SMALL, key='other'))
+    predict(out)
+    assert out.read_text() == EXPECTED and parts(out) is None
+
+
 def _raise_for(path, replace):
     def instead(source, target):
         if target == path:
