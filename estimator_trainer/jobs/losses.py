@@ -122,10 +122,16 @@ def outputs_of(model: KerasModel, features: Tensors, training: bool) -> Tensors:
     """
     if batch.static_size(features) is not None:
         return model(features, training=training)
-    count = batch.size(features)
-    missing = tf.cast(tf.equal(count, 0), tf.int32)
+    missing = tf.cast(tf.equal(batch.size(features), 0), tf.int32)
     outputs = model(batch.with_zeros(features, missing), training=training)
-    return tf.nest.map_structure(lambda tensor: tensor[:count], outputs)
+
+    def of_given_examples(output: tf.Tensor) -> tf.Tensor:
+        rank = output.shape.rank
+        if rank == 0 or (rank and output.shape[0] is not None):  # it does not grow with the batch
+            return output
+        return output[: tf.where(missing > 0, 0, tf.shape(output)[0])]  # which may have several rows for an example
+
+    return tf.nest.map_structure(of_given_examples, outputs)
 
 
 def of_step(

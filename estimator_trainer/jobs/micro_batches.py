@@ -42,7 +42,11 @@ def input_fn_of_steps(input_fn: InputFnOfAll, count: int) -> InputFnOfAll:
                 f'--accumulate_steps={count}: the input_fn returns a {type(given).__name__}, which gives no '
                 'second batch for a step: let it return the tf.data.Dataset itself, or leave the flag out.'
             )
-        return pipeline.carrying(whole_groups(given, count), pipeline.in_memory(given))  # they are endless
+        replicas = 1  # that take batches of this pipeline in turn
+        if input_context:
+            replicas = max(1, input_context.num_replicas_in_sync // input_context.num_input_pipelines)
+        # Batches in memory are endless.
+        return pipeline.carrying(whole_groups(given, count * replicas), pipeline.in_memory(given))
 
     return call
 

@@ -41,7 +41,8 @@ def of_estimator(optimizer: KerasOptimizer, step: tf.Tensor) -> tuple['tf.compat
     rate = hyper['learning_rate']
     rate = rate(step) if callable(rate) else tf.convert_to_tensor(rate, tf.float32)
     kind: type | None = type(optimizer)
-    if optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm or optimizer_parts.decay(optimizer):
+    clips = optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm
+    if clips or optimizer_parts.decay(optimizer) or optimizer_parts.changes_gradients(optimizer):
         kind = None
     if kind is _legacy.Adam and not optimizer.amsgrad:
         return v1.AdamOptimizer(rate, hyper['beta_1'], hyper['beta_2'], optimizer.epsilon), rate
@@ -51,8 +52,8 @@ def of_estimator(optimizer: KerasOptimizer, step: tf.Tensor) -> tuple['tf.compat
         return v1.GradientDescentOptimizer(rate), rate
     raise ValueError(
         f'make_optimizer gives {optimizer.get_config()}, for which tf.compat.v1.train has no equal: give '
-        'the job a model_fn of its own, or use tf.keras.optimizers.legacy.Adam or SGD, without clipping '
-        'and decay, or estimator_trainer.jobs.optimizers.Momentum.'
+        'the job a model_fn of its own, or use tf.keras.optimizers.legacy.Adam or SGD, without clipping, '
+        'decay and functions that change gradients, or estimator_trainer.jobs.optimizers.Momentum.'
     )
 
 

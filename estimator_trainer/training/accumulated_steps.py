@@ -231,6 +231,9 @@ class _MicroBatch:
         self.updates = [op for op in writes if op in of_batch]
         beside = {op for op in writes if op not in of_batch}
         own |= set(step_graph.needed(self.updates))
+        drawn = [op for op in beside if op in own and _gives_values(op)]  # such as numbers of a tf.random.Generator
+        self.updates += drawn
+        beside -= set(drawn)
         self.once = [op for op in beside if op not in own]
         given = beside | of_step
         without = given | set(asking) if ahead else given
@@ -260,6 +263,10 @@ def _computed_from(tensor: tf.Tensor) -> set[tf.Operation]:
             seen.add(op)
             left += [outside[op]] if op in outside else [read.op for read in op.inputs]
     return seen
+
+
+def _gives_values(op: tf.Operation) -> bool:
+    return any(tensor.dtype not in (tf.resource, tf.variant) for tensor in op.outputs)
 
 
 def _refused(why: str) -> UsageError:

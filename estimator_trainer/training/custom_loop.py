@@ -86,11 +86,11 @@ class ModelSteps:
         self.one = tf.function(self._step, input_signature=[spec])
 
     def results(self) -> dict[str, Any]:
-        """The metrics so far, which begin anew. Every task has to ask at the same step."""
+        """The metrics so far that are single numbers; all begin anew. Every task has to ask at the same step."""
         results = {name: metric.result().numpy() for name, metric in self._metrics.items()}
         for metric in self._metrics.values():
             metric.reset_state()
-        return results
+        return {name: value for name, value in results.items() if np.size(value) == 1}
 
     def _step(self, batch: Tensors) -> tf.Tensor:
         shares = self._strategy.run(self.replica_step, (batch,))

@@ -83,9 +83,10 @@ class GlobalLossModel(tf.keras.Model):
         return self.trained(features, training=training)
 
     def results(self) -> dict[str, float]:
-        """The metrics of the epoch so far, by the job's names. Asked for in every task."""
+        """The metrics of the epoch so far that are single numbers, by the job's names. Asked for in every task."""
         metrics = {'loss': self._loss_metric, **self._of_examples}
-        return {name: float(metric.result()) for name, metric in metrics.items()}
+        values = {name: metric.result() for name, metric in metrics.items()}
+        return {name: float(value) for name, value in values.items() if np.size(value) == 1}
 
     def take_several(
         self,

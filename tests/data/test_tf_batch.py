@@ -186,3 +186,18 @@ def test_a_model_computes_one_example_of_zeros_for_none():
     assert [len(output) for output in outputs] == [2, 2, 2, 0]
     expected = features['dense'] + tf.sparse.to_dense(features['sparse'])[:, :2]
     np.testing.assert_array_equal(tf.concat(outputs, 0), expected)
+
+
+@pytest.mark.parametrize('is_static', [True, False])
+def test_outputs_that_are_not_one_row_for_each_example_stay_whole(is_static):
+    def model(features, training):
+        views = tf.concat([features['x'], -features['x']], 0)
+        return {'views': views, 'codebook': tf.ones([5, 1]), 'scale': tf.constant(2.0), 'y': features['x']}
+
+    data = tf.data.Dataset.from_tensor_slices({'x': tf.reshape(tf.range(6.0), [6, 1])}).batch(2, is_static)
+    if not is_static:
+        data = exact_evaluation.for_all(data, 2)
+    outputs = list(data.map(lambda given: losses.outputs_of(model, given, training=True)))
+    rows = [[len(output[name]) for name in ('views', 'codebook', 'y')] for output in outputs]
+    assert rows == 3 * [[4, 5, 2]] + ([] if is_static else [[0, 5, 0]])
+    np.testing.assert_array_equal(outputs[1]['views'][:, 0], [2, 3, -2, -3])

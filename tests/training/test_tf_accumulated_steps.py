@@ -30,6 +30,7 @@ from tests.training.accumulated_models import (
     model_fn_of,
     sparse,
     with_a_loop,
+    with_noise,
 )
 
 v1 = tf.compat.v1
@@ -37,7 +38,7 @@ v1 = tf.compat.v1
 
 @pytest.mark.parametrize('count', [2, 3])
 @pytest.mark.parametrize('train_op_of', [by_adam, by_clipped_adagrad, by_two_optimizers])
-@pytest.mark.parametrize('loss_of', [dense, sparse, with_a_loop])
+@pytest.mark.parametrize('loss_of', [dense, sparse, with_a_loop, with_noise])
 def test_a_step_applies_the_sum_of_its_batches(loss_of, train_op_of, count):
     model_fn = model_fn_of(loss_of, train_op_of)
     (losses, weights), (plain_losses, plain_weights) = accumulated(model_fn, count), expected(model_fn, count)
@@ -192,6 +193,14 @@ def test_an_input_fn_without_a_data_set_is_refused(given):
     with pytest.raises(UsageError, match='--accumulate_steps=3: the input_fn returns a .* tf.data.Dataset itself'):
         input_fn(TRAIN, params)
     assert input_fn('eval', params) is given
+
+
+@pytest.mark.parametrize('pipelines, replicas, whole', [(1, 1, 6), (1, 2, 4), (2, 2, 6), (2, 4, 4)])
+def test_the_groups_of_a_pipeline_are_whole_for_all_of_its_replicas(pipelines, replicas, whole):
+    data = tf.data.Dataset.range(6)
+    input_fn = micro_batches.input_fn_of_steps(lambda *args: data, 2)
+    params = dict.fromkeys(('start_step', 'max_steps', 'steps_per_epoch', 'num_replicas', 'global_batch_size'), 6)
+    assert len(list(input_fn(TRAIN, params, tf.distribute.InputContext(pipelines, 0, replicas)))) == whole
 
 
 def test_a_keras_step_adds_up_sparse_and_dense_gradients():

@@ -181,6 +181,21 @@ def test_the_optimizers_are_those_of_v1(name):
         np.testing.assert_allclose(ours, session.run(other), rtol=2e-6)
 
 
+@pytest.mark.parametrize(
+    'more',
+    [
+        {'clipnorm': 1.0},
+        {'decay': 0.1},
+        {'gradient_transformers': [lambda pairs: pairs]},
+        {'gradient_aggregator': lambda pairs: pairs},
+    ],
+)
+def test_an_optimizer_that_v1_has_no_equal_of_is_refused(more):
+    optimizers.of_estimator(tf.keras.optimizers.legacy.SGD(0.1), tf.constant(0))
+    with pytest.raises(ValueError, match='tf.compat.v1.train has no equal'):
+        optimizers.of_estimator(tf.keras.optimizers.legacy.SGD(0.1, **more), tf.constant(0))
+
+
 def test_an_evaluation_without_examples_has_no_metrics(tmp_path, caplog):
     job = jobs.load('mnist')
     evaluator = keras_evaluator.KerasEvaluator(job, PARAMS, str(tmp_path), lambda context=None: finite()().take(0))

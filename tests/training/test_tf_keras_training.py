@@ -1,5 +1,6 @@
 """training.keras_training and keras_fit: where training begins, and what TensorBoard is told."""
 
+import dataclasses
 import glob
 import math
 import types
@@ -10,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.config import trainer_config
+from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import input_fns
 from estimator_trainer.jobs.job import Job, KerasParts
 from estimator_trainer.run_dir import checkpoint_errors, training_file
@@ -137,3 +139,29 @@ def test_an_epoch_is_summed_up_once_however_often_checkpoints_come(tmp_path, ste
     of_epochs = [value for tag, _, value in summaries(tmp_path / 'train') if tag == 'epoch_loss']
     means = [sum(losses[step] for step in steps) / 3 for steps in ((1, 2, 3), (4, 5, 6))]
     assert of_epochs == [pytest.approx(mean, rel=1e-5) for mean in means] and math.isfinite(sum(means))
+
+
+@pytest.mark.parametrize('loop', [keras_fit.KerasFitTrainer, custom_loop.CustomLoopTrainer])
+def test_metrics_of_several_numbers_end_no_epoch(tmp_path, loop, caplog):
+    def metrics(params):
+        return {'mae': tf.keras.metrics.MeanAbsoluteError(), 'recall': tf.keras.metrics.Recall([0.2, 0.8])}
+
+    given = dataclasses.replace(
+        setup(tmp_path), job=dataclasses.replace(JOB, parts=dataclasses.replace(JOB.parts, metrics=metrics))
+    )
+    with caplog.at_level('INFO', 'estimator_trainer'):
+        loop(given).train(lambda step: None)
+    assert 'mae ' in caplog.text and 'recall' not in caplog.text
+
+
+@pytest.mark.parametrize('loop', [keras_fit.KerasFitTrainer, custom_loop.CustomLoopTrainer])
+@pytest.mark.parametrize('with_weights, has', [(True, '3 parts'), (False, 'features alone')])
+def test_batches_that_are_no_pairs_are_refused(tmp_path, loop, with_weights, has):
+    def input_fn(mode, params, input_context=None):
+        ones = np.ones([BATCH], np.float32)
+        features = {'x': np.ones([BATCH, 2], np.float32)}
+        return tf.data.Dataset.from_tensors((features, ones, ones) if with_weights else features).repeat()
+
+    given = dataclasses.replace(setup(tmp_path), input_fn=input_fns.by_name(input_fn))
+    with pytest.raises(UsageError, match=f'each batch of the input_fn has {has}.*takes .features, labels.'):
+        loop(given).train(lambda step: None)

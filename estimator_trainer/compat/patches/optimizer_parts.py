@@ -37,6 +37,12 @@ def decay(optimizer: Any) -> Any:
     return optimizer._initial_decay
 
 
+def changes_gradients(optimizer: Any) -> bool:
+    """Whether one of tf.keras.optimizers.legacy was given functions that aggregate or transform gradients."""
+    of_keras = tf.keras.optimizers.legacy.SGD().gradient_aggregator
+    return bool(optimizer.gradient_transformers) or optimizer.gradient_aggregator is not of_keras
+
+
 def has_momentum(optimizer: Any) -> bool:
     """Whether one of tf.keras.optimizers.legacy.SGD has a momentum."""
     return optimizer._momentum
