@@ -1,6 +1,7 @@
 """The life of a task, from the moment that TensorFlow is there until its part of the run is done."""
 
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -215,10 +216,12 @@ def _evaluate_on_the_way(
     """(step of a checkpoint) -> evaluates it, at most every --eval_throttle_secs. The last one comes later."""
     config, watchdog = setup.plan.config, setup.watchdog
     evaluate_at = time.monotonic() + (0 if trainer.evaluates_first_checkpoint else config.throttle_secs)
+    # A step may move the global step by more than 1, and --epochs count batches. Loop knows the last one.
+    last_step = setup.params.max_steps if config.epochs is None else math.inf
 
     def saved(step: int) -> None:
         nonlocal evaluate_at
-        is_last = step >= setup.params.max_steps or watchdog.stopped_by is not None or setup.loop.why is not None
+        is_last = step >= last_step or watchdog.stopped_by is not None or setup.loop.why is not None
         if is_last or time.monotonic() < evaluate_at:
             return
         if not is_ours():

@@ -123,6 +123,18 @@ def test_a_checkpoint_that_cannot_be_read_is_no_absent_one(tmp_path, monkeypatch
     evaluation.of.assert_not_called()
 
 
+@pytest.mark.parametrize('epochs, evaluated', [(None, []), (2.0, ['checkpoint'])])
+def test_with_epochs_no_global_step_is_taken_for_the_last_one(tmp_path, monkeypatch, epochs, evaluated):
+    """A step of the job may move it by 2."""
+    given = setup(tmp_path)
+    config = dataclasses.replace(given.plan.config, epochs=epochs)
+    given = dataclasses.replace(given, plan=dataclasses.replace(given.plan, config=config))
+    monkeypatch.setattr(run_task.checkpoints, 'newest', lambda model_dir, step: 'checkpoint')
+    trainer, evaluation = mock.Mock(evaluates_first_checkpoint=True), mock.Mock()
+    run_task._evaluate_on_the_way(given, trainer, evaluation, lambda: True, mock.Mock())(given.params.max_steps + 1)
+    assert [call.args[0] for call in evaluation.evaluate_checkpoint.call_args_list] == evaluated
+
+
 @pytest.mark.parametrize('steps_per_call', ['1', 'auto'])
 def test_an_epoch_is_summed_up_once_however_often_checkpoints_come(tmp_path, steps_per_call):
     given = setup(

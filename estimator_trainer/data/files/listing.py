@@ -45,8 +45,8 @@ def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]
     Raises:
         UsageError: the store of a URL cannot be used.
         DatasetError: a name or a glob matches no file, or a folder of data; or some files are of this machine, and
-            others in a store.
-        DatasetUnavailable: the store of a URL does not answer.
+            others in a store; or a folder cannot be listed.
+        DatasetUnavailable: the store of a URL does not answer, or a file system.
     """
     patterns = [part.strip() for part in files.split(',')] if isinstance(files, str) else [os.fspath(p) for p in files]
     paths: set[str] = set()
@@ -56,12 +56,45 @@ def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]
             continue
         pattern = os.path.expanduser(pattern)
         matching = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
+        if matching != [pattern]:
+            _check_listed(pattern)
         if not matching:
             raise DatasetError(f'no file matches {pattern!r} (looked from {os.getcwd()})')
         paths.update(os.path.abspath(path) for path in _files_of(matching))
     if len({isinstance(path, RemotePath) for path in paths}) > 1:
         raise DatasetError(f'{min(paths)} and {max(paths)}: name files of this machine or of a store, not of both')
     return sorted(paths)
+
+
+def _check_listed(pattern: str) -> None:
+    """glob.glob leaves out, without a word, what is in a folder that cannot be listed.
+
+    Raises:
+        DatasetError: there is such a folder. One that others keep closed, such as lost+found, is named in a warning.
+    """
+    from estimator_trainer.data.files import unreadable
+
+    def check(error: OSError) -> None:
+        if isinstance(error, PermissionError):
+            said = 'WARNING: %s: %s cannot be listed (%s), and its files are left out'
+            _log.warning(said, pattern, error.filename, error.strerror)
+        elif not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise unreadable.because(error.filename or pattern, error) from error
+
+    parts = pattern.split(os.sep)
+    for number, part in enumerate(parts):
+        if not glob.has_magic(part):
+            continue
+        above = os.sep.join(parts[:number]) or (os.sep if number else os.curdir)
+        for folder in glob.glob(above) if glob.has_magic(above) else [above]:
+            for _ in os.walk(folder, onerror=check) if part == '**' else ():
+                pass
+            try:
+                collections.deque(os.scandir(folder), maxlen=0)
+            except OSError as error:
+                check(error)
+        if part == '**':
+            return
 
 
 def _files_of(matching: list[str]) -> list[str]:

@@ -1,5 +1,8 @@
 """data.files.listing: which files, and of which format."""
 
+import errno
+import os
+
 import pytest
 
 from estimator_trainer.data.files import listing
@@ -52,6 +55,28 @@ def test_a_glob_passes_over_no_folder_of_data(tmp_path):
     with pytest.raises(DatasetError, match=r'b.parquet is a folder; name its files, such as .*/b.parquet/\*.parquet\*'):
         listing.expand(f'{tmp_path}/*.parquet')
     assert listing.expand(f'{tmp_path}/**/*.parquet') == [a, b]
+
+
+@pytest.mark.parametrize('pattern', ['*/*.csv', '**/*.csv', 'b/*.csv', '*/sub/*.csv'])
+@pytest.mark.parametrize('number', [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_a_folder_that_cannot_be_listed_is_not_left_out_without_a_word(tmp_path, monkeypatch, caplog, pattern, number):
+    """glob.glob leaves it out."""
+    touched(tmp_path, 'a/x.csv', 'a/sub/y.csv', 'b/x.csv', 'b/sub/y.csv')
+    folder = tmp_path / ('b/sub' if 'sub' in pattern else 'b')
+    scandir = os.scandir
+
+    def failing(path='.'):
+        if os.fspath(path) == str(folder):
+            raise OSError(number, os.strerror(number), path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, 'scandir', failing)
+    if number == errno.EACCES and pattern != 'b/*.csv':
+        assert listing.expand(f'{tmp_path}/{pattern}')
+    else:
+        with pytest.raises(DatasetError, match='no file matches' if number == errno.EACCES else f'^{folder} cannot be'):
+            listing.expand(f'{tmp_path}/{pattern}')
+    assert ('WARNING' in caplog.text and f'{folder} cannot be listed' in caplog.text) == (number == errno.EACCES)
 
 
 NAMES = {
