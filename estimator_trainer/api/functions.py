@@ -54,7 +54,7 @@ def train(
         UsageError: a flag, the job or a param is wrong, the model_dir is of another run, or the module of a job calls
             this while a process of ours imports it. Nothing was trained.
         DatasetError: the data are not there (66), or an example or every checkpoint is damaged (65).
-        RunFailed: the run has failed in another way.
+        RunFailed: the run has failed in another way, or it is done, and its result cannot be read.
         KeyboardInterrupt: in this process; the run has saved and ended.
     """
     loading.refuse_while_importing('train')

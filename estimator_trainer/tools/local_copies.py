@@ -29,7 +29,7 @@ from estimator_trainer.tools import bounded
 
 
 class LocalCopies:
-    """A context for one command. Main thread only: once there is a URL, SIGTERM and SIGHUP end it as Ctrl-C does."""
+    """A context for one command. In the main thread, once there is a URL, SIGTERM and SIGHUP end it as Ctrl-C does."""
 
     def __init__(self, environ=os.environ):
         self._environ = environ
