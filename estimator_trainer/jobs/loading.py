@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from estimator_trainer import own_code
+from estimator_trainer.config import start_folder
 from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.jobs import job_file, param_values, suggestions, top_imports
 from estimator_trainer.jobs.job import Job, JobError
@@ -113,11 +114,12 @@ def _refuse_arguments(name: str, attribute: str, function: Callable[..., Any]) -
 
 @contextlib.contextmanager
 def _imports(name: str) -> Iterator[None]:
-    """While it is entered, `refuse_while_importing` refuses."""
+    """While it is entered, `refuse_while_importing` refuses. The module may change the current folder."""
     global _importing
     before, _importing = _importing, name
     try:
-        yield
+        with start_folder.remembered():
+            yield
     finally:
         _importing = before
 

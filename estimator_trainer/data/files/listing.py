@@ -35,12 +35,13 @@ def stamp(path: str) -> Stamp:
     return Stamp(status.st_size, status.st_mtime_ns)
 
 
-def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]:
+def expand(files: str | Sequence[str], flag: str = '--train_files', folder: str = '') -> list[str]:
     """The paths of files, sorted, each once. Objects of a store are data.remote.paths.RemotePath.
 
     Args:
         files: names and globs, or URLs of a store, in one string with commas between them, or a list of paths.
         flag: the flag that has them, for messages.
+        folder: where relative names lie; '': in the current folder.
 
     Raises:
         UsageError: the store of a URL cannot be used.
@@ -55,10 +56,11 @@ def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]
             paths.update([pattern] if isinstance(pattern, RemotePath) else remote_paths.expand(pattern, flag))
             continue
         pattern = os.path.expanduser(pattern)
-        matching = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
+        is_there = os.path.exists(os.path.join(folder, pattern))
+        matching = [pattern] if is_there else glob.glob(pattern, root_dir=folder or None, recursive=True)
         if not matching:
-            raise DatasetError(f'no file matches {pattern!r} (looked from {os.getcwd()})')
-        paths.update(os.path.abspath(path) for path in _files_of(matching))
+            raise DatasetError(f'no file matches {pattern!r} (looked from {folder or os.getcwd()})')
+        paths.update(os.path.abspath(path) for path in _files_of([os.path.join(folder, each) for each in matching]))
     if len({isinstance(path, RemotePath) for path in paths}) > 1:
         raise DatasetError(f'{min(paths)} and {max(paths)}: name files of this machine or of a store, not of both')
     return sorted(paths)
