@@ -31,9 +31,11 @@ def put(remote, *found):
         remote.put(name, name)
 
 
-def test_what_is_no_url_is_left_as_it_is():
+def test_what_is_no_url_is_left_as_it_is_but_for_the_home_folder(monkeypatch):
+    monkeypatch.setenv('HOME', '/home/of')
     with LocalCopies() as here:
-        assert here.run('~/runs/a', '--model_dir', needs.of_report) == '~/runs/a'
+        assert here.run('~/runs/a', '--model_dir', needs.of_report) == '/home/of/runs/a'
+        assert (here.file('~/a.html', '--out'), here.folder('~/b', '--to')) == ('/home/of/a.html', '/home/of/b')
         assert (here.file('a.html', '--out'), here.folder('', '--to')) == ('a.html', '')
         assert here.files('a, b*', '--files') == ['a', 'b*']
         here.send()
