@@ -61,8 +61,10 @@ def of_params(params: Mapping[str, Any] | None) -> list[str]:
 
 
 def _param(name: str, value: Any) -> str:
-    value = value.tolist() if hasattr(value, 'tolist') else value  # NumPy's arrays and numbers
-    problem = '' if value in ([], ()) else param_values.problem(value)
+    value = _of_python(value)
+    if isinstance(value, (list, tuple)):
+        value = [_of_python(each) for each in value]
+    problem = '' if value == [] else param_values.problem(value)
     if problem:
         raise UsageError(f'params: {name} is {problem}.')
     try:
@@ -71,6 +73,10 @@ def _param(name: str, value: Any) -> str:
         raise UsageError(
             f'params: {name} is {value!r}; a string in a list has no comma, no blank at an end, and is not empty alone.'
         ) from None
+
+
+def _of_python(value: Any) -> Any:
+    return value.tolist() if hasattr(value, 'tolist') else value  # NumPy's arrays and numbers
 
 
 def _values(value: Any) -> list[Any]:

@@ -6,7 +6,9 @@ import dataclasses
 import math
 import os
 import signal
+import site
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,13 +47,34 @@ def environment(environ: Mapping[str, str], path: Sequence[str]) -> dict[str, st
         path: sys.path of this process.
     """
     child = {name: value for name, value in environ.items() if name not in protocol.VARIABLES}
-    installed = [os.path.join(prefix, '') for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}]
-    own = [os.path.abspath(folder) for folder in path if folder and os.path.isdir(folder)]
-    outside = [folder for folder in own if not os.path.join(folder, '').startswith(tuple(installed))]
-    both = [*outside, *child.get('PYTHONPATH', '').split(os.pathsep)]
+    installed = tuple(os.path.join(folder, '') for folder in _installed())
+    entries = [os.path.abspath(entry) for entry in path if entry and _is_there(entry)]
+    own = [entry for entry in entries if not os.path.join(entry, '').startswith(installed)]
+    both = [*own, *child.get('PYTHONPATH', '').split(os.pathsep)]
     child['PYTHONPATH'] = os.pathsep.join(dict.fromkeys(filter(None, both)))
     child['PYTHONUNBUFFERED'] = '1'  # what a job prints is seen as it comes
     return child
+
+
+def _installed() -> set[str]:
+    """What each Python of this installation has in its path by itself. Before the standard library, where PYTHONPATH
+    stands, packages could hide modules of it. Other folders below sys.prefix may be the user's: it may be /usr, or the
+    folder of a project."""
+    version = sys.version_info
+    library = sysconfig.get_path('stdlib')
+    zipped = os.path.join(os.path.dirname(library), f'python{version.major}{version.minor}.zip')
+    of_user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    packages = [sysconfig.get_path(name) for name in ('platstdlib', 'purelib', 'platlib')]
+    compiled = sysconfig.get_config_var('DESTSHARED') or library  # lib-dynload, which may be below another prefix
+    return set(map(os.path.abspath, (library, zipped, compiled, *packages, *site.getsitepackages(), *of_user)))
+
+
+def _is_there(entry: str) -> bool:
+    """Whether an entry of sys.path is there: a folder, a zip file, or a folder in one."""
+    path = os.path.abspath(entry)
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    return path == os.path.abspath(entry) or os.path.isfile(path)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,7 @@ from estimator_trainer.api import call_flags, child_command, run_result
 from estimator_trainer.api.run_result import Result
 from estimator_trainer.config import declaration, trainer_config, urls
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import loading
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.run_dir import file_names, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
@@ -50,11 +51,13 @@ def train(
         flags: further flags of the trainer by their names, and those of `cluster`, such as ps=1.
 
     Raises:
-        UsageError: a flag, the job or a param is wrong, or the model_dir is of another run. Nothing was trained.
+        UsageError: a flag, the job or a param is wrong, the model_dir is of another run, or the module of a job calls
+            this while a process of ours imports it. Nothing was trained.
         DatasetError: the data are not there (66), or an example or every checkpoint is damaged (65).
-        RunFailed: the run has failed in another way.
+        RunFailed: the run has failed in another way, or it is done, and its result cannot be read.
         KeyboardInterrupt: in this process; the run has saved and ended.
     """
+    loading.refuse_while_importing('train')
     cluster = [one.name for one in declaration.declared(options.ClusterFlags) if one.name not in _NOT_OF_CLUSTER]
     of_trainer = {name: value for name, value in flags.items() if name not in cluster}
     of_cluster = {name: value for name, value in flags.items() if name in cluster}
@@ -159,6 +162,7 @@ def _kind_of(model: str) -> str:
 
 def _run(command: str, config: type, flags: Mapping[str, Any], shows_stdout: bool = True) -> str:
     """Runs a command. Its stdout, unless that is shown."""
+    loading.refuse_while_importing(command)
     environ = child_command.environment(os.environ, sys.path)
     words = call_flags.words(config, flags)
     ended = child_command.run([command, *words], _MARGIN_SECS, environ, shows_stdout)

@@ -5,10 +5,12 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 
+from estimator_trainer import exit_codes
 from estimator_trainer.config import urls
-from estimator_trainer.run_dir import metrics_log
+from estimator_trainer.errors import RunFailed, UsageError
+from estimator_trainer.run_dir import file_errors, metrics_log
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.storage import needs
+from estimator_trainer.storage import needs, store
 from estimator_trainer.tools import local_copies
 from estimator_trainer.tools.finished import chosen_checkpoint
 
@@ -48,8 +50,22 @@ def read(model_dir: str, of_cluster: bool) -> Result:
         of_cluster: report.json is of this run.
 
     Raises:
-        UsageError, StoreError, OSError: nothing is there, or it cannot be read.
+        RunFailed: nothing is there, or it cannot be read.
     """
+    try:
+        return _read(model_dir, of_cluster)
+    except (UsageError, store.StoreError, OSError) as error:
+        text = f'the training of {model_dir} is done, but its result cannot be read: {error}'
+        raise RunFailed(_code_of(error), f'{text.removesuffix(".")}. The same call reads it again.') from error
+
+
+def _code_of(error: Exception) -> int:
+    if isinstance(error, OSError):
+        return file_errors.exit_code(error.errno)
+    return exit_codes.FILES_AWAY if isinstance(error, store.StoreUnavailable) else exit_codes.CANNOT_WRITE
+
+
+def _read(model_dir: str, of_cluster: bool) -> Result:
     if not urls.is_url(model_dir):
         return _of_folder(model_dir, of_cluster)
     with local_copies.LocalCopies() as copies:

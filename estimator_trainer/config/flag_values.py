@@ -7,7 +7,7 @@
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from absl import flags as absl_flags
@@ -64,7 +64,7 @@ def split(known: Mapping[str, Flag], words: Sequence[Word]) -> Split:
     """
     result, rest = Split([], [], []), list(words)
     while rest:
-        word = rest.pop(0)
+        word = with_equals(rest.pop(0), known)
         if word.text == '--':
             result.words.extend(rest)
             break
@@ -73,9 +73,6 @@ def split(known: Mapping[str, Flag], words: Sequence[Word]) -> Split:
             result.words.append(word)
             continue
         name, equals, text = name.partition('=')
-        if word.file and not equals and name.split()[0] in known:  # a line such as `--batch_size 64`
-            name, blank, text = name.partition(' ')
-            equals, text = blank, text.strip()
         if name in known:
             result.given.append(_given(known[name], word, bool(equals), text, rest))
         elif name.startswith('no') and name[2:] in known and known[name[2:]].type is bool:
@@ -87,6 +84,19 @@ def split(known: Mapping[str, Flag], words: Sequence[Word]) -> Split:
         else:
             result.unknown.append(Unknown(name, text, word))
     return result
+
+
+def with_equals(word: Word, known: Container[str]) -> Word:
+    """A line of a flagfile such as `--batch_size 64` with the `=` that a word of a command line needs. Others stay as
+    they are.
+
+    Args:
+        known: the names of the flags.
+    """
+    name, *value = word.text.split(maxsplit=1)[:2] if word.file else [word.text]
+    if not value or not name.startswith('-') or name.removeprefix('-').removeprefix('-') not in known:
+        return word
+    return word._replace(text=f'{name}={value[0]}')
 
 
 def _given(flag: Flag, word: Word, has_value: bool, text: str, rest: list[Word]) -> Given:

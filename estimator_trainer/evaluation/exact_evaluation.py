@@ -94,15 +94,17 @@ def with_exact_loss(model_fn: Callable[..., EstimatorSpec], restored: str | None
     """
     takes = inspect.signature(model_fn).parameters
     takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in takes.values())
+    bound = input_fns.bound(model_fn)  # such as params: the job's own value stays, as with Estimator
 
     def wrapped(features: Tensors, labels: Tensors, mode: Mode, params: Params, config: RunConfig) -> EstimatorSpec:
         given: dict[str, Any] = dict(labels=labels, mode=mode, params=params, config=config)
         if labels is not None and 'labels' not in takes and not takes_all:
             raise ValueError('The model_fn takes no labels, but the input_fn gives some.')
+        given = {name: each for name, each in given.items() if (takes_all or name in takes) and name not in bound}
         seed = config.tf_random_seed or 0  # a make_estimator may have taken it away
         with seeds.begun_anew(seed), first_weights.of_seed(seed):
             try:
-                spec = model_fn(features, **{name: each for name, each in given.items() if takes_all or name in takes})
+                spec = model_fn(features, **given)
             except UsageError:
                 raise
             except Exception:

@@ -220,15 +220,25 @@ def _accepted(
 
 
 def _parameters(function: Callable[..., object]) -> dict[str, bool]:
-    """The arguments that can be given by name, and whether each has a default. Those that `functools.partial` has bound
-    are left out."""
-    bound: set[str] = set()
-    inner = function
-    while isinstance(inner, functools.partial):
-        bound |= set(inner.keywords)
-        inner = inner.func
+    """The arguments that can be given by name, and whether each has a default. Those of `bound` are left out."""
+    left_out = bound(function)
     return {
         name: each.default is not each.empty
         for name, each in inspect.signature(function).parameters.items()
-        if each.kind in _NAMED and name not in bound
+        if each.kind in _NAMED and name not in left_out
     }
+
+
+def bound(function: Callable[..., object]) -> set[str]:
+    """The names of the arguments that `functools.partial` has bound by name. The signature of a function still has
+    them, and a call may replace their values."""
+    names: set[str] = set()
+    inner: Any = function
+    while True:
+        if isinstance(inner, functools.partial):
+            names |= set(inner.keywords)
+            inner = inner.func
+        elif hasattr(inner, '__wrapped__'):  # of functools.wraps, as inspect.signature sees it
+            inner = inner.__wrapped__
+        else:
+            return names

@@ -62,4 +62,4 @@ def make(make_model: Callable[[Params], KerasModel], parts: 'KerasParts') -> Ker
 
 def is_made(model_fn: object) -> bool:
     """Whether a model_fn comes from `make`."""
-    return model_fn in _made
+    return any(each is model_fn for each in _made)  # a model_fn of a job may be without a hash, such as a dataclass

@@ -7,6 +7,7 @@ loads the job early, and refuses an import of TensorFlow meanwhile. Only a job t
 in its source is run twice.
 """
 
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -14,11 +15,12 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 from estimator_trainer import own_code
+from estimator_trainer.config import start_folder
 from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.jobs import job_file, param_values, suggestions, top_imports
 from estimator_trainer.jobs.job import Job, JobError
@@ -29,6 +31,8 @@ BUILT_IN = {
     'wide_and_deep': 'estimator_trainer.jobs.wide_and_deep:job',
 }
 _OF_MODEL_FN = {'features', 'labels', 'mode'}
+
+_importing = ''  # the job whose module is imported at the moment, in whatever thread
 
 
 class JobNotFound(JobError):
@@ -45,7 +49,8 @@ def load(name: str) -> Job:
     """
     _look_in_current_folder()
     if job_file.is_one(name):
-        return job_file.load(name)
+        with _imports(name):
+            return job_file.load(name)
     path = BUILT_IN.get(name, name)
     module_name, colon, attribute = path.partition(':')
     if not all((colon, module_name, attribute)) or module_name.startswith('.') or module_name.endswith('.py'):
@@ -54,7 +59,8 @@ def load(name: str) -> Job:
             f'--job={name}: {meant} Built in: {", ".join(sorted(BUILT_IN))}. Your own: --job=package.module:attribute'
         )
     try:
-        module = importlib.import_module(module_name)
+        with _imports(name):
+            module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not (module_name + '.').startswith(error.name + '.'):
             _refuse_old_names(name, error)
@@ -66,7 +72,7 @@ def load(name: str) -> Job:
         ) from error
     except SyntaxError as error:
         raise JobError(f'--job={name}: {error.filename}, line {error.lineno}: {error.msg}.') from error
-    except JobError as error:
+    except (JobError, UsageError) as error:
         raise _with_place(name, error) from error
     except (AttributeError, ImportError) as error:
         _refuse_old_names(name, error)
@@ -106,8 +112,37 @@ def _refuse_arguments(name: str, attribute: str, function: Callable[..., Any]) -
         raise JobError(f'{problem}.') from error
 
 
-def _with_place(name: str, error: JobError) -> JobError:
-    """An error of a Job in its module, with the line of it."""
+@contextlib.contextmanager
+def _imports(name: str) -> Iterator[None]:
+    """While it is entered, `refuse_while_importing` refuses. The module may change the current folder."""
+    global _importing
+    before, _importing = _importing, name
+    try:
+        with start_folder.remembered():
+            yield
+    finally:
+        _importing = before
+
+
+def refuse_while_importing(function: str) -> None:
+    """Refuses a call that starts a process for a job, where the module of a job makes it while it is imported: that
+    process would import the module as well, make the same call, and so on without end.
+
+    Args:
+        function: the name of the function that is called, such as 'train'.
+
+    Raises:
+        UsageError: the module of a job is imported at the moment.
+    """
+    if _importing:
+        raise UsageError(
+            f'{function}() is called while --job={_importing} is imported. Each process of the job imports its module, '
+            "and would call it again: put the call below `if __name__ == '__main__':`, or into another file."
+        )
+
+
+def _with_place(name: str, error: JobError | UsageError) -> JobError | UsageError:
+    """An error of the code of a job's module, with the line of it."""
     place = own_code.innermost(own_code.raised_at(error))
     where = f'{os.path.basename(place[0])}, line {place[1]}: ' if place else ''
     return type(error)(f'--job={name}: {where}{error}')

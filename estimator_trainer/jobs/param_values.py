@@ -12,6 +12,9 @@ _ONE = (bool, int, float, str)
 
 def problem(default: Any) -> str:
     """Why this cannot be the default of a param, for a message: 'a dict; …'; '' if it can."""
+    values = default if isinstance(default, (list, tuple)) else [default]
+    if any(isinstance(each, float) and math.isnan(each) for each in values):
+        return f'{own(default)!r}; NaN is not equal to itself, so that no run could be resumed. Give another value'
     if isinstance(default, _ONE):
         return ''
     if not isinstance(default, (list, tuple)):
@@ -20,7 +23,8 @@ def problem(default: Any) -> str:
         return 'an empty list, which does not say whether it is one of numbers or of strings; give it a value'
     if all(isinstance(each, str) for each in default) or all(type(each) in (int, float) for each in default):
         return ''
-    return f'{list(default)!r}; a list has numbers, or it has strings'
+    own_types = ' of Python, as values.tolist() gives them' if any(hasattr(each, 'tolist') for each in default) else ''
+    return f'{list(default)!r}; a list has numbers{own_types}, or it has strings'
 
 
 def own(value: Any) -> Any:

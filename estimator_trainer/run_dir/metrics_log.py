@@ -12,6 +12,7 @@ from typing import IO, Any, NamedTuple
 from estimator_trainer.run_dir import files
 
 TAIL_BYTES = 1 << 16  # of a file, that are read for its last lines
+MOST_TAIL_BYTES = 1 << 24  # the same, where a line is longer, such as one with a metric of many numbers
 BLOCK_BYTES = 256 << 10
 NOT_METRICS = frozenset(('kind', 'step', 'time'))  # what each line has beside its metrics
 
@@ -101,7 +102,8 @@ def blocks(path: str, position: int = 0, most_bytes: int = BLOCK_BYTES) -> Itera
 
 
 def tail(path: str) -> list[dict[str, Any]]:
-    """The last lines of a file, oldest first; [] where there is no such file, or it cannot be read."""
+    """The last lines of a file, oldest first: those in its last TAIL_BYTES, or at least one if it is not longer than
+    MOST_TAIL_BYTES. [] where there is no such file, or it cannot be read."""
     return list(_newest_first(path))[::-1]
 
 
@@ -119,17 +121,22 @@ def last_step(lines: Iterable[Mapping[str, Any]], since: float) -> int | None:
 
 
 def _newest_first(path: str) -> Iterator[dict[str, Any]]:
-    try:
-        with open(path, 'rb') as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL_BYTES))
-            lines = file.read().splitlines()
-    except OSError:
-        return
-    for line in reversed(lines[1:] if size > TAIL_BYTES else lines):
-        value = _parsed(line)
-        if value is not None:
-            yield value
+    most, is_whole, has_any = TAIL_BYTES, False, False
+    while not (is_whole or has_any) and most <= MOST_TAIL_BYTES:
+        try:
+            with open(path, 'rb') as file:
+                begin = max(0, file.seek(0, os.SEEK_END) - most)
+                file.seek(begin)
+                lines = file.read().splitlines()
+        except OSError:
+            return
+        is_whole = not begin
+        for line in reversed(lines if is_whole else lines[1:]):
+            value = _parsed(line)
+            if value is not None:
+                has_any = True
+                yield value
+        most *= 2
 
 
 def _all_parsed(lines: list[bytes]) -> list[dict[str, Any]]:

@@ -251,7 +251,7 @@ class RunFolder:
 
     @functools.cached_property
     def last_metrics(self) -> list[dict[str, Any]]:
-        """The last lines of metrics.jsonl, oldest first: those in its last 64 KiB."""
+        """The last lines of metrics.jsonl, oldest first: those in its last 64 KiB, or a longer one."""
         return metrics_log.tail(self.file(file_names.METRICS))
 
     def reported_step(self, since: float) -> int | None:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from estimator_trainer import error_lines, exit_codes
@@ -48,9 +49,12 @@ def run(
 def ended_by_signals() -> Iterator[None]:
     """While it is entered, SIGTERM and SIGHUP raise SystemExit, so that `run` kills its program before this one ends.
 
-    A signal that was ignored before, such as by nohup, stays ignored. Main thread only.
+    A signal that was ignored before, such as by nohup, stays ignored. In another thread than the main one nothing is
+    caught: Python does not allow it there.
     """
-    caught = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    is_main = threading.current_thread() is threading.main_thread()
+    ours = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
+    caught = [each for each in ours if signal.getsignal(each) is signal.SIG_DFL]
 
     def end(signum, frame):
         for each in caught:

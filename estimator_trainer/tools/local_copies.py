@@ -7,7 +7,8 @@
         here.send()
         print(here.shown(out))
 
-A value that is no URL is returned as it is, so that a tool does the same with both. What a tool writes is sent when it
+A value that is no URL is returned as it is, with the home folder in place of a `~`, so that a tool does the same with
+both. What a tool writes is sent when it
 says so, in an order in which nobody takes for whole what is not. The copies are in a temporary folder, which vanishes
 with the context, and all errors that leave the context name URLs.
 """
@@ -29,7 +30,7 @@ from estimator_trainer.tools import bounded
 
 
 class LocalCopies:
-    """A context for one command. Main thread only: once there is a URL, SIGTERM and SIGHUP end it as Ctrl-C does."""
+    """A context for one command. In the main thread, once there is a URL, SIGTERM and SIGHUP end it as Ctrl-C does."""
 
     def __init__(self, environ=os.environ):
         self._environ = environ
@@ -62,7 +63,7 @@ class LocalCopies:
             OSError: of this machine.
         """
         if not urls.is_url(value):
-            return value
+            return os.path.expanduser(value)
         copy = self.copy(value, flag, needs, writes)
         if not copy.found:
             raise UsageError(f'{flag}={value}: nothing is there; name the folder of a run or an export.')
@@ -127,7 +128,7 @@ class LocalCopies:
             store.StoreUnavailable: the store does not answer.
         """
         if not urls.is_url(value):
-            return value
+            return os.path.expanduser(value)
         if value.endswith('/'):
             raise UsageError(f'{flag}={value}: is a folder; name a file.')
         urls.check(value, flag)
@@ -143,7 +144,7 @@ class LocalCopies:
         Args:
             replaced: the names of files that the tool replaces if they are its own; they are fetched, as in `file`.
         """
-        return self._result(value, flag, '', replaced) if urls.is_url(value) else value
+        return self._result(value, flag, '', replaced) if urls.is_url(value) else os.path.expanduser(value)
 
     def is_empty(self, folder: str, besides: str) -> bool:
         """Whether nothing is where `folder` leads, but for a file."""

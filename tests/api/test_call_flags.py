@@ -80,6 +80,7 @@ def test_params(params, words):
     [
         (['rate=1'], r"params=\['rate=1'\]: give a dict"),
         ({'rate': None}, 'params: rate is a NoneType'),
+        ({'rate': float('nan')}, 'params: rate is nan; NaN is not equal to itself'),
         ({'rate': [1, 'a']}, r"params: rate is \[1, 'a'\]"),
         ({'names': ['a,b']}, 'params: names .* has no comma'),
     ],
@@ -91,7 +92,6 @@ def test_wrong_params(params, said):
 
 def test_params_of_numpy():
     numpy = pytest.importorskip('numpy')
-    assert call_flags.of_params({'hidden': numpy.array([3, 4]), 'rate': numpy.float64(0.5)}) == [
-        '--param=hidden=3,4',
-        '--param=rate=0.5',
-    ]
+    given = {'hidden': numpy.array([3, 4]), 'rate': numpy.float64(0.5), 'rates': list(numpy.array([0.5, 1.0]))}
+    wanted = ['--param=hidden=3,4', '--param=rate=0.5', '--param=rates=0.5,1.0', '--param=names=a,b']
+    assert call_flags.of_params({**given, 'names': tuple(numpy.array(['a', 'b']))}) == wanted

@@ -1,10 +1,13 @@
 """A child of a call: its lines, its end, and the end of its parent. The child is a small program, not the trainer."""
 
+import json
 import os
 import pathlib
 import signal
+import site
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 
@@ -114,8 +117,27 @@ def test_it_does_not_outlive_its_parent(tmp_path):
 
 def test_the_environment_of_a_child(tmp_path):
     old = {'PYTHONPATH': '/other', 'ESTIMATOR_TRAINER_ERROR_FILE': 'x', 'TF_CONFIG': '{}'}
-    found = child_command.environment(old, ['', str(tmp_path), os.path.join(sys.prefix, 'lib'), '/no/such/folder'])
+    packages = sysconfig.get_path('purelib')
+    left_out = [packages, os.path.join(packages, 'setuptools', '_vendor'), os.path.dirname(os.__file__), '/no/such']
+    found = child_command.environment(old, ['', str(tmp_path), *left_out])
     assert found == {'PYTHONPATH': f'{tmp_path}:/other', 'PYTHONUNBUFFERED': '1', 'TF_CONFIG': '{}'}
+
+
+def test_folders_of_the_user_below_the_prefix_and_zip_files_reach_a_child(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, 'prefix', str(tmp_path))
+    (tmp_path / 'src').mkdir()
+    (tmp_path / 'code.zip').touch()
+    path = [str(tmp_path), str(tmp_path / 'src'), str(tmp_path / 'code.zip'), str(tmp_path / 'code.zip' / 'lib')]
+    found = child_command.environment({}, [*path, str(tmp_path / 'gone' / 'lib')])
+    assert found['PYTHONPATH'].split(os.pathsep) == path
+
+
+def test_what_a_new_python_has_by_itself_is_left_out():
+    code = 'import json, sys; print(json.dumps(sys.path[1:]))'
+    environ = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
+    done = subprocess.run([sys.executable, '-S', '-c', code], env=environ, stdout=subprocess.PIPE, check=True)
+    by_itself = [*json.loads(done.stdout), *site.getsitepackages()]
+    assert len(by_itself) > 2 and child_command.environment({}, by_itself)['PYTHONPATH'] == ''
 
 
 def test_the_folder_of_a_call_is_removed():

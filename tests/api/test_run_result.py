@@ -6,7 +6,8 @@ import pytest
 
 from estimator_trainer.api import run_result
 from estimator_trainer.api.run_result import Result
-from estimator_trainer.storage import needs
+from estimator_trainer.errors import RunFailed, UsageError
+from estimator_trainer.storage import needs, store
 from estimator_trainer.storage.needs import Need
 
 
@@ -75,3 +76,22 @@ def test_what_of_a_run_in_a_store_is_fetched():
     found = needs.of_result(names, 'model.ckpt-1')
     assert {name for name, need in found.items() if need is Need.WHOLE} == set(names[:3])
     assert set(found) == set(names[:5])
+
+
+@pytest.mark.parametrize(
+    'error, code, said',
+    [
+        (store.StoreUnavailable('no answer'), 200, 'no answer. The same'),
+        (store.StoreRefused('no permission'), 74, 'no permission. The same'),
+        (UsageError('--model_dir=m: nothing is there.'), 74, 'nothing is there. The same'),
+        (OSError(5, 'Input/output error', 'a'), 200, "Input/output error: 'a'. The same"),
+    ],
+)
+def test_a_result_that_cannot_be_read_is_one_kind_of_error(tmp_path, monkeypatch, error, code, said):
+    def fail(model_dir, of_cluster):
+        raise error
+
+    monkeypatch.setattr(run_result, '_of_folder', fail)
+    with pytest.raises(RunFailed, match='is done, but its result cannot be read: ') as caught:
+        run_result.read(str(tmp_path), False)
+    assert caught.value.code == code and f'{said} call reads it again.' in str(caught.value)

@@ -32,6 +32,29 @@ def test_a_line_of_a_flagfile_may_end_with_a_comment(tmp_path):
     assert (config.seed, config.param, config.batch_size) == (3, ('a=x#1',), 7)
 
 
+@pytest.mark.parametrize(
+    'line, value',
+    [
+        ('--batch_size 7', {'batch_size': 7}),
+        ('-batch_size \t 7', {'batch_size': 7}),
+        ('--batch_size\t7', {'batch_size': 7}),
+        ('--param a=x y', {'param': ('a=x y',)}),
+        ('--param=a x=y', {'param': ('a x=y',)}),
+        ('--deterministic false', {'deterministic': False}),
+        ('--nodeterministic', {'deterministic': False}),
+        ('--batch_size\n7', {'batch_size': 7}),
+    ],
+)
+def test_a_line_of_a_flagfile_may_have_a_blank_in_place_of_the_equals_sign(tmp_path, line, value):
+    (tmp_path / 'run.flags').write_text(line)
+    config = parsed(f'--flagfile={tmp_path}/run.flags')
+    assert {name: getattr(config, name) for name in value} == value
+
+
+def test_words_of_a_command_line_have_none(tmp_path):
+    assert '--batch_size 7: no such flag' in refused('--batch_size 7')
+
+
 OVERRIDES = {  # the flagfile, argv, what holds, what is told
     'the command line wins within a pair': (
         '--epochs=20',

@@ -1,5 +1,7 @@
 """What the trainer asks of any model_fn."""
 
+import functools
+
 import pytest
 import tensorflow as tf
 
@@ -50,6 +52,37 @@ def test_a_model_fn_that_fails_without_a_tensor(tmp_path, caplog, features, said
     with pytest.raises((TypeError, KeyError)):
         model_fn(features, None, TRAIN, {}, tf.estimator.RunConfig(str(tmp_path)))
     assert (f'features without a tensor ({said})' in caplog.text) == bool(said)
+
+
+def of_names(features, labels, mode, params, config):
+    return labels, mode, params, config
+
+
+def of_any(features, **given):
+    return tuple(given[name] for name in ('labels', 'mode', 'params', 'config'))
+
+
+def wrapped(function):
+    return functools.wraps(function)(lambda *args, **given: function(*args, **given))
+
+
+@pytest.mark.parametrize('of', [of_names, of_any])
+@pytest.mark.parametrize('place, name', list(enumerate(('labels', 'mode', 'params', 'config'))))
+@pytest.mark.parametrize('wrap', [lambda function: function, wrapped, functools.partial])
+def test_what_a_partial_has_bound_stays(tmp_path, of, place, name, wrap):
+    seen = []
+
+    def spec(*args, **given):
+        seen.append(of(*args, **given))
+        return tf.estimator.EstimatorSpec(TRAIN, loss=tf.constant(1.0), train_op=tf.no_op())
+
+    model_fn = wrap(functools.partial(functools.wraps(of)(spec), **{name: 'bound'}))
+    given = [tf.constant([2.0]), TRAIN, {'of': 'job'}, tf.estimator.RunConfig(str(tmp_path))]
+    with tf.Graph().as_default():
+        v1.train.get_or_create_global_step()
+        exact_evaluation.with_exact_loss(model_fn)(tf.constant(1.0), *given)
+    given[place] = 'bound'
+    assert all(found is wanted for found, wanted in zip(seen[0], given, strict=True))
 
 
 def trained(width, model_dir):

@@ -222,6 +222,8 @@ def test_what_is_derived_follows_a_replaced_field():
     assert dataclasses.replace(own, params={'a': 1}).model_fn is model_fn
     wrapped = functools.wraps(job.model_fn)(lambda *args: job.model_fn(*args))
     assert dataclasses.replace(job, model_fn=wrapped).model_fn is wrapped
+    unhashable = dataclasses.make_dataclass('Model', [], namespace={'__call__': model_fn})()
+    assert dataclasses.replace(job, model_fn=unhashable).model_fn is unhashable
     assert dataclasses.replace(job, make_model=None, parts=None, model_fn=model_fn).model_fn is model_fn
     with pytest.raises(JobError, match='has a make_model, or else'):
         dataclasses.replace(job, make_model=None, parts=None)

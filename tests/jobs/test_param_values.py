@@ -1,5 +1,6 @@
 """What --param says of a value, by the type of its default."""
 
+import numpy
 import pytest
 
 from estimator_trainer.jobs import param_values
@@ -58,3 +59,23 @@ def test_the_text_of_a_value_gives_the_value(value):
 def test_no_text_has_such_a_list(value):
     with pytest.raises(ValueError):
         param_values.text_of(value)
+
+
+@pytest.mark.parametrize('default', [1, 0.5, float('inf'), 'nan', True, [1], (0.5, 1), ['a']])
+def test_what_may_be_a_default(default):
+    assert param_values.problem(default) == ''
+
+
+@pytest.mark.parametrize(
+    'default, said',
+    [
+        (float('nan'), 'nan; NaN is not equal to itself, so that no run could be resumed. Give another value'),
+        ((1, float('nan')), '[1, nan]; NaN is not'),
+        ([1, 'a'], "[1, 'a']; a list has numbers, or it has strings"),
+        (list(numpy.ones(1)), '; a list has numbers of Python, as values.tolist() gives them, or it has strings'),
+        ([], 'an empty list'),
+        ({}, 'a dict; only a bool, int'),
+    ],
+)
+def test_what_may_not(default, said):
+    assert said in param_values.problem(default)

@@ -67,6 +67,26 @@ def test_a_damaged_line_is_left_out(path):
     assert metrics_log.MetricsLog(path).read() == [{'step': 1}, {'step': 2}]
 
 
+@pytest.mark.parametrize('numbers', [10, 20_000, 300_000])
+@pytest.mark.parametrize('before', [0, 1, 2])
+@pytest.mark.parametrize('after', ['', '{"step": 9, "of_classes": ['])
+def test_the_last_line_is_read_however_long_it_is(path, numbers, before, after):
+    log, values = metrics_log.MetricsLog(str(path)), {'of_classes': [0.5] * numbers}
+    for step in range(before + 1):
+        log.write('eval', step, values)
+    with open(path, 'a') as file:
+        file.write(after + '1.0, ' * numbers if after else '')
+    assert metrics_log.last(str(path))['step'] == metrics_log.tail(str(path))[-1]['step'] == before
+    assert metrics_log.last(str(path))['of_classes'] == values['of_classes']
+
+
+def test_a_line_beyond_all_bounds_is_not_read(path):
+    metrics_log.MetricsLog(str(path)).write('eval', 1, {})
+    with open(path, 'a') as file:
+        file.write('x' * metrics_log.MOST_TAIL_BYTES)
+    assert metrics_log.last(str(path)) == {} and metrics_log.tail(str(path)) == []
+
+
 def test_no_file(path):
     assert metrics_log.MetricsLog(str(path)).read() == []
 

@@ -4,6 +4,7 @@ import glob
 import os
 import signal
 import tempfile
+from multiprocessing.pool import ThreadPool
 
 import pytest
 
@@ -30,9 +31,11 @@ def put(remote, *found):
         remote.put(name, name)
 
 
-def test_what_is_no_url_is_left_as_it_is():
+def test_what_is_no_url_is_left_as_it_is_but_for_the_home_folder(monkeypatch):
+    monkeypatch.setenv('HOME', '/home/of')
     with LocalCopies() as here:
-        assert here.run('~/runs/a', '--model_dir', needs.of_report) == '~/runs/a'
+        assert here.run('~/runs/a', '--model_dir', needs.of_report) == '/home/of/runs/a'
+        assert (here.file('~/a.html', '--out'), here.folder('~/b', '--to')) == ('/home/of/a.html', '/home/of/b')
         assert (here.file('a.html', '--out'), here.folder('', '--to')) == ('a.html', '')
         assert here.files('a, b*', '--files') == ['a', 'b*']
         here.send()
@@ -52,6 +55,17 @@ def test_errors_name_the_url_and_the_folder_vanishes(remote, tmp_path, error):
     found = caught.value.filename if error is OSError else str(caught.value)
     assert found == f'{URL}/x' if error is OSError else found == f'--a={URL}/x: is bad'
     assert not os.listdir(tmp_path)
+
+
+def test_in_another_thread_no_signal_is_caught(remote):
+    put(remote, 'config.json')
+
+    def read():
+        with LocalCopies() as here:
+            return os.listdir(here.run(URL, 'MODEL_DIR', needs.of_status)), signal.getsignal(signal.SIGTERM)
+
+    with ThreadPool(1) as pool:
+        assert pool.apply(read) == (['config.json'], signal.SIG_DFL)
 
 
 def test_a_signal_ends_it_as_an_error_does(remote, tmp_path):

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from estimator_trainer.config import start_folder
 from estimator_trainer.data.files import listing, units
 from estimator_trainer.data.remote import cache
 from estimator_trainer.errors import BadExample, DatasetError, UsageError
@@ -37,7 +38,7 @@ def listed(flag: str, files: str, file_format: str) -> list[str]:
         DatasetError: there are no such files, or they have another format. The message names the flag.
     """
     with _naming(flag):
-        paths = listing.expand(files, f'--{flag}')
+        paths = listing.expand(files, f'--{flag}', start_folder.path())
         listing.format_of(paths, file_format)
         return paths
 

@@ -35,12 +35,13 @@ def stamp(path: str) -> Stamp:
     return Stamp(status.st_size, status.st_mtime_ns)
 
 
-def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]:
+def expand(files: str | Sequence[str], flag: str = '--train_files', folder: str = '') -> list[str]:
     """The paths of files, sorted, each once. Objects of a store are data.remote.paths.RemotePath.
 
     Args:
         files: names and globs, or URLs of a store, in one string with commas between them, or a list of paths.
         flag: the flag that has them, for messages.
+        folder: where relative names lie; '': in the current folder.
 
     Raises:
         UsageError: the store of a URL cannot be used.
@@ -55,19 +56,23 @@ def expand(files: str | Sequence[str], flag: str = '--train_files') -> list[str]
             paths.update([pattern] if isinstance(pattern, RemotePath) else remote_paths.expand(pattern, flag))
             continue
         pattern = os.path.expanduser(pattern)
-        matching = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
-        if matching != [pattern]:
-            _check_listed(pattern)
+        is_there = os.path.exists(os.path.join(folder, pattern))
+        matching = [pattern] if is_there else glob.glob(pattern, root_dir=folder or None, recursive=True)
+        if not is_there:
+            _check_listed(pattern, folder)
         if not matching:
-            raise DatasetError(f'no file matches {pattern!r} (looked from {os.getcwd()})')
-        paths.update(os.path.abspath(path) for path in _files_of(matching))
+            raise DatasetError(f'no file matches {pattern!r} (looked from {folder or os.getcwd()})')
+        paths.update(os.path.abspath(path) for path in _files_of([os.path.join(folder, each) for each in matching]))
     if len({isinstance(path, RemotePath) for path in paths}) > 1:
         raise DatasetError(f'{min(paths)} and {max(paths)}: name files of this machine or of a store, not of both')
     return sorted(paths)
 
 
-def _check_listed(pattern: str) -> None:
+def _check_listed(pattern: str, root: str) -> None:
     """glob.glob leaves out, without a word, what is in a folder that cannot be listed.
+
+    Args:
+        root: the folder below which the pattern is, '' where that is the current one.
 
     Raises:
         DatasetError: there is such a folder. One that others keep closed, such as lost+found, is named in a warning.
@@ -86,7 +91,8 @@ def _check_listed(pattern: str) -> None:
         if not glob.has_magic(part):
             continue
         above = os.sep.join(parts[:number]) or (os.sep if number else os.curdir)
-        for folder in glob.glob(above) if glob.has_magic(above) else [above]:
+        folders = glob.glob(above, root_dir=root or None) if glob.has_magic(above) else [above]
+        for folder in (os.path.join(root, each) for each in folders):
             for _ in os.walk(folder, onerror=check) if part == '**' else ():
                 pass
             try:

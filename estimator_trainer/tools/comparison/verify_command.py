@@ -118,6 +118,8 @@ def _refuse_missing(prefix, path) -> None:
 
 
 def _verify(values, program, arguments) -> int:
+    expanded = {name: os.path.expanduser(getattr(values, name)) for name in ('runs_dir', 'to_program')}
+    values = dataclasses.replace(values, **expanded)
     if values.to_program:
         _refuse_missing('--to_program=', values.to_program)
     two = verify_runs.sides(values, program, arguments, os.environ.get('TF_CONFIG'))

@@ -90,7 +90,7 @@ def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> It
     trainer = _trainer_config(config, model_dir, only_evaluates)
     job = runs.job_of(model_dir, config, early=True)
     if job:  # what can be refused without TensorFlow
-        _check(model_dir, config, job, trainer)
+        config = _checked(model_dir, config, job, trainer)
 
     from estimator_trainer import compat
     from estimator_trainer.compat.patches import log_lines
@@ -100,7 +100,7 @@ def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> It
     if job is None:
         job = runs.job_of(model_dir, config)
         assert job is not None
-        _check(model_dir, config, job, trainer)
+        config = _checked(model_dir, config, job, trainer)
     log_lines.show(config['job'])
     _check_checkpoint(prefix, trainer, here)
     with tempfile.TemporaryDirectory(prefix='estimator-trainer-') as folder:
@@ -119,20 +119,17 @@ def _with_given(config: dict, values) -> dict:
 
 
 def _trainer_config(config: dict, model_dir: str, only_evaluates: bool) -> TrainerConfig:
-    flags_of_run = config['flags']
-    known = {field.name: flags_of_run.get(field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
-    known.update(
-        job=config['job'], loop=config['loop'], seed=config['seed'], dataset=config['dataset'], model_dir=model_dir
-    )
-    if only_evaluates and known['train_files']:  # they may be large, and elsewhere by now
-        known['train_files'] = known['eval_files']
-        known['shuffle'] = 'none'  # what the training files allow says nothing of these
-    return TrainerConfig(**known)
+    trainer = runs.trainer_config(config, model_dir)
+    if only_evaluates and trainer.train_files:  # they may be large, and elsewhere by now
+        # What the training files allow says nothing of the order of these.
+        trainer = dataclasses.replace(trainer, train_files=trainer.eval_files, shuffle='none')
+    return trainer
 
 
-def _check(model_dir, config, job, trainer) -> None:
-    """Refuses a job that is not the run's any more, and data that are not there."""
-    runs.check_params(model_dir, config, job)
+def _checked(model_dir, config, job, trainer) -> dict:
+    """config.json with all params of the job. Refuses a job that is not the run's any more, and data that are not
+    there."""
+    config = runs.with_params(model_dir, config, job)
     if trainer.loop != 'estimator' and job.make_model is None:
         raise UsageError(f'--model_dir={model_dir}: its job {config["job"]} no longer has the make_model of the run.')
     if trainer.eval_files and job.file_spec and not job.input_fn:  # the flag to name, where train_files are the same
@@ -140,6 +137,7 @@ def _check(model_dir, config, job, trainer) -> None:
 
         dataset.listed('eval_files', trainer.eval_files, trainer.file_format)
     job_data.look_for(job, trainer)
+    return config
 
 
 def _check_checkpoint(prefix, trainer, here) -> None:

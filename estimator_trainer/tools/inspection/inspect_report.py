@@ -197,7 +197,7 @@ def _evaluation_lines(every: Sequence[EvaluationMetrics]) -> list[str]:
 
 def _best(every: Sequence[EvaluationMetrics]) -> Iterable[str]:
     for metric, word, choose in (('loss', 'lowest', min), *((name, 'highest', max) for name in _HIGHER)):
-        having = [each for each in every if metric in each.metrics]
+        having = [each for each in every if math.isfinite(each.metrics.get(metric, math.nan))]
         if having:
             best = choose(having, key=lambda each: each.metrics[metric])
             yield f'the {word} {metric} is {best.metrics[metric]:.4g}, at step {best.step:,}.'

@@ -74,14 +74,29 @@ def job_of(model_dir: str, config: dict, early: bool = False) -> jobs.Job | None
         raise jobs.JobError(f'{error} The run had it in {file}{cure}.') from error
 
 
-def check_params(model_dir: str, config: dict, job: jobs.Job) -> None:
-    """Raises UsageError if the params of the job are no longer those of the run."""
-    if set(config['params']) != set(job.params):
-        changed = sorted(set(config['params']) ^ set(job.params))
+def with_params(model_dir: str, config: dict, job: jobs.Job) -> dict:
+    """config.json of a run with all params of its job. A built-in job may have got new ones since the run began: they
+    have their defaults, as where training resumes.
+
+    Raises:
+        UsageError: the params of the job are no longer those of the run.
+    """
+    params = {**job.params, **config['params']} if config['job'] in loading.BUILT_IN else config['params']
+    if set(params) != set(job.params):
+        changed = sorted(set(params) ^ set(job.params))
         raise UsageError(
             f'--model_dir={model_dir}: the params of the job {config["job"]} have changed '
             f'since: {", ".join(changed)}. Use the job as it was.'
         )
+    return {**config, 'params': params}
+
+
+def trainer_config(config: dict, model_dir: str) -> TrainerConfig:
+    """The flags of a run, whose model_dir may be elsewhere than when it was trained."""
+    flags_of_run = config['flags']
+    known = {field.name: flags_of_run.get(field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
+    decided = {name: config[name] for name in ('job', 'loop', 'seed', 'dataset')}
+    return TrainerConfig(**{**known, **decided, 'model_dir': os.path.abspath(model_dir)})
 
 
 def params_of(config: dict, job: jobs.Job, dataset, step: int) -> run_params.RunParams:
@@ -127,17 +142,17 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> LoadedRun:
     import tensorflow as tf
 
     config = read_config(model_dir)
-    flags, job = config['flags'], job_of(model_dir, config)
+    job = job_of(model_dir, config)
     assert job is not None
     if job.make_model is None and job.make_estimator is None:
         raise UsageError(
             f'--model_dir={model_dir}: its job {config["job"]} has a model_fn; a job that is to be migrated gives '
             'make_model and parts (docs/jobs.md, A Keras model), or a canned Estimator in make_estimator.'
         )
-    check_params(model_dir, config, job)
-    known = {field.name: flags.get(field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
-    known.update(dataset=config['dataset'], data_dir=data_dir or known['data_dir'])
-    dataset = job_data.load(job, config['params'], TrainerConfig(**known))
+    config = with_params(model_dir, config, job)
+    trainer = trainer_config(config, model_dir)
+    trainer = dataclasses.replace(trainer, data_dir=data_dir or trainer.data_dir)
+    dataset = job_data.load(job, config['params'], trainer)
     params = params_of(config, job, dataset, start_step).as_dict()
     os.environ.pop('TF_CONFIG', None)  # a RunConfig would be of the task that it names
     run_config = tf.estimator.RunConfig(model_dir, tf_random_seed=config['seed'])

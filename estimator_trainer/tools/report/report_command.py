@@ -53,13 +53,15 @@ def _report(values: ReportFlags, words: Sequence[str]) -> int:
         raise UsageError('name the model_dir of a run, or several.')
     if missing():
         raise UsageError(f'the page needs {" and ".join(missing())}: pip install {" ".join(NEEDED)}')
-    out = values.out or (os.path.join(paths[0], NAME) if len(paths) == 1 else NAME)
+    paths = [path if urls.is_url(path) else os.path.expanduser(path) for path in paths]
+    out = values.out if urls.is_url(values.out) else os.path.expanduser(values.out)
+    out = out or (os.path.join(paths[0], NAME) if len(paths) == 1 else NAME)
     trials = {path: folders for path in paths if (folders := _trials(path)) is not None}
     if len(paths) == 1 and trials and not values.out:
         out = os.path.join(paths[0], file_names.SWEEP_PAGE)
     paths = [each for path in paths for each in trials.get(path, [path])]
     with local_copies.LocalCopies() as copies:
-        page = os.path.expanduser(copies.file(out, '--out'))
+        page = copies.file(out, '--out')
         if os.path.isdir(page):
             raise UsageError(f'--out={out}: is a folder; name a file.')
         size = write([copies.run(path, 'MODEL_DIR', needs.of_report) for path in paths], page, paths, out)

@@ -126,6 +126,7 @@ def _sweep(values: SweepFlags, trainer_flags: list[str]) -> int:
     log.set_up()
     if urls.is_url(values.katib_metrics):
         raise UsageError(f'--katib_metrics={values.katib_metrics}: grows line by line; name a file of this machine.')
+    values = dataclasses.replace(values, katib_metrics=os.path.expanduser(values.katib_metrics))
     sweep_report.refuse_other_metrics(values.katib_metrics)
     parameters = targets.parse(values.param_space)
     if not parameters and values.trials > 1:

@@ -25,7 +25,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes, jobs
-from estimator_trainer.config import declaration, flag_words, trainer_config, urls
+from estimator_trainer.config import declaration, flag_values, flag_words, trainer_config, urls
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.jobs import param_values
@@ -171,8 +171,8 @@ def find(parameters: Sequence[Parameter], trainer_flags: Sequence[str]) -> Targe
         if flag is not None and (flag.name in _NOT_TO_VARY or flag.group == _CLUSTER or flag.type is tuple):
             raise each.refused(f'--{each.name} is the same in all trials; name another flag or param.')
     # Flags of the command line count more than those of a flagfile.
-    expanded = [word.text for word in sorted(flag_words.words(trainer_flags), key=lambda word: not word.file)]
-    base = [*DEFAULTS, *expanded]
+    words = sorted(flag_words.words(trainer_flags), key=lambda word: not word.file)
+    base = [*DEFAULTS, *(flag_values.with_equals(word, declared).text for word in words)]
     # A trial always has a value of each parameter: --epochs may be one.
     some = [*base, *(each.flag(each.texts[0]) for each in parameters if each.name in declared)]
     config = trainer_config.parse(['sweep', *some])  # costs no process

@@ -2,11 +2,14 @@
 
 import errno
 import os
+import sys
 
 import pytest
 
-from estimator_trainer.data.files import listing
+from estimator_trainer.config import start_folder
+from estimator_trainer.data.files import dataset, listing
 from estimator_trainer.errors import DatasetError
+from estimator_trainer.jobs import loading
 
 
 def touched(folder, *names):
@@ -137,3 +140,23 @@ def test_a_file_that_two_paths_lead_to(tmp_path):
     assert paths == [real, copy, f'{tmp_path}/hard/t.csv', f'{tmp_path}/latest/t.csv']  # an example may be meant twice
     assert listing.listed_twice(paths) == {f'{tmp_path}/hard/t.csv': copy, f'{tmp_path}/latest/t.csv': real}
     assert listing.listed_twice([real, copy, f'{tmp_path}/gone.csv']) == {}
+
+
+def test_names_of_flags_lie_where_the_command_was_started(tmp_path, monkeypatch):
+    start, other = tmp_path / 'start [1]', tmp_path / 'other'
+    for folder in (start, other):
+        folder.mkdir()
+        for name in ('a.csv', 'b.csv'):
+            (folder / name).touch()
+    monkeypatch.chdir(start)
+    monkeypatch.setattr(start_folder, '_left', '')
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    (start / 'u_moves.py').write_text(
+        f'import os\nfrom estimator_trainer.jobs import Job\nos.chdir({str(other)!r})\njob = Job(model_fn=print)\n'
+    )
+    loading.load('u_moves:job')
+    del sys.modules['u_moves']
+    assert dataset.listed('train_files', 'a.csv', 'csv') == [f'{start}/a.csv']
+    assert dataset.listed('train_files', '*.csv', 'csv') == [f'{start}/a.csv', f'{start}/b.csv']
+    assert dataset.listed('train_files', f'{other}/*.csv', 'csv') == [f'{other}/a.csv', f'{other}/b.csv']
+    assert listing.expand('a.csv') == [f'{other}/a.csv']  # of the job's own code

@@ -7,9 +7,12 @@ import sys
 
 import pytest
 
+from estimator_trainer import jobs
+from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import needs
 from estimator_trainer.storage.needs import Need
 from estimator_trainer.tools.finished import chosen_checkpoint, evaluate, export, finished_run
+from estimator_trainer.tools.migrate import loaded_run
 
 CONFIG = {
     'job': 'own:job',
@@ -165,3 +168,23 @@ def test_evaluation_files_in_place_of_the_training_files_are_not_shuffled(only_e
     config = {**CONFIG, 'flags': {'train_files': 'train.csv', 'eval_files': 'eval.parquet', 'shuffle': 'records'}}
     found = finished_run._trainer_config(config, 'run', only_evaluates)
     assert (found.train_files, found.shuffle) == order
+
+
+def test_a_built_in_job_has_its_new_params_by_their_defaults():
+    job = jobs.load('mnist')
+    params = {**job.params, 'learning_rate': 0.5}
+    without = {name: value for name, value in params.items() if name not in ('turn_degrees', 'zoom')}
+    config = {**CONFIG, 'job': 'mnist', 'params': without}
+    assert loaded_run.with_params('run', config, job) == {**config, 'params': params}
+    with pytest.raises(UsageError, match='the params of the job mnist have changed since: gone. Use the job as it was'):
+        loaded_run.with_params('run', {**config, 'params': {**params, 'gone': 1}}, job)
+    with pytest.raises(UsageError, match='changed since: turn_degrees, zoom'):
+        loaded_run.with_params('run', {**config, 'job': 'own:mnist'}, job)
+
+
+def test_what_reads_a_run_that_has_moved_writes_nothing_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = {**CONFIG, 'loop': 'keras_fit', 'flags': {'model_dir': '/where/it/was', 'batch_size': 8, 'gone': 1}}
+    found = loaded_run.trainer_config(config, 'run')
+    assert (found.model_dir, found.batch_size) == (str(tmp_path / 'run'), 8)
+    assert (found.job, found.loop, found.seed, found.dataset) == ('own:job', 'keras_fit', 1, 'mnist_5k')

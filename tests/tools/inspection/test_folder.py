@@ -3,7 +3,8 @@
 import pytest
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.tools.inspection import folder, inspect_command
+from estimator_trainer.tools.inspection import folder, inspect_command, inspect_report
+from estimator_trainer.tools.inspection.folder_findings import EvaluationMetrics
 
 
 def write(root, *names, text=''):
@@ -126,3 +127,17 @@ def test_what_is_nothing_of_tensorflow_is_refused(tmp_path, capsys, made, named,
 def test_mistakes_in_flags(capsys, argv, said):
     assert inspect_command.main(argv) == 64
     assert said in capsys.readouterr().err
+
+
+def test_an_evaluation_that_is_not_finite_is_never_the_best():
+    losses, nan = [float('nan'), 0.5, 0.7, float('-inf')], {'loss': float('nan')}
+    every = [EvaluationMetrics('eval', step, {'loss': loss, 'auc': 1 - loss}) for step, loss in enumerate(losses)]
+    said = inspect_report._evaluation_lines(
+        [*every, EvaluationMetrics('other', 1, nan), EvaluationMetrics('other', 2, nan)]
+    )
+    assert said == [
+        'eval: 4 evaluations; the last one at step 3: auc inf, loss -inf.',
+        'eval: the lowest loss is 0.5, at step 1.',
+        'eval: the highest auc is 0.5, at step 1.',
+        'other: 2 evaluations; the last one at step 2: loss nan.',
+    ]

@@ -118,6 +118,15 @@ def test_the_defaults_of_trials_give_way(tmp_path):
     assert (config.deterministic, config.eval_throttle_secs, config.max_steps) == (False, 7, 3)
 
 
+def test_flag_files_are_read_as_by_the_trainer(tmp_path):
+    flags = tmp_path / 'flags'
+    flags.write_text('--batch_size 7\n--max_steps\n3\n--param name=a b\n--nodeterministic\n')
+    found = find(tmp_path, 'hidden:int:1:9', flags=('--seed', '5', f'--flagfile={flags}'))
+    config = found.config
+    assert (config.batch_size, config.max_steps, config.param, config.seed) == (7, 3, ('name=a b',), 5)
+    assert found.trainer_flags[3:7] == ('--batch_size=7', '--max_steps', '3', '--param=name=a b')
+
+
 @pytest.mark.parametrize(
     'given, said',
     [
