@@ -170,14 +170,20 @@ class Ray:
     """The module `ray`. Its calls have the answers that the test gives; an answer that is an exception is raised."""
 
     class exceptions:
-        class GetTimeoutError(Exception):
+        class RayError(Exception):
             pass
 
-        class RayActorError(Exception):
+        class GetTimeoutError(RayError):
             pass
 
-        class RayTaskError(Exception):
+        class RayActorError(RayError):
+            pass
+
+        class RayTaskError(RayError):
             cause = None
+
+        class OutOfMemoryError(RayError):
+            pass
 
     def __init__(self):
         self.answers, self.calls = {}, 0

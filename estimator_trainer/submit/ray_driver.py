@@ -156,6 +156,8 @@ def _answer(ray: Any, call: Any, secs: float) -> Any:
         if isinstance(error.cause, OSError):
             raise OSError(str(error.cause)) from None
         raise
+    except ray.exceptions.RayError as error:  # such as OutOfMemoryError: Ray has killed the actor
+        raise HostLost(str(error).partition('\n')[0]) from None
 
 
 def main(argv: Sequence[str]) -> int:

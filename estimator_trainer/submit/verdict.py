@@ -149,7 +149,12 @@ def _without_record(args: argparse.Namespace, problem: str) -> int:
     again = exit_codes.retryable(why.code) and args.attempt < args.max_restarts
     what = f'again, {args.attempt + 1} of {args.max_restarts}' if again else 'the end'
     print(f'{what}: {wording.brief(why)}; {problem}', file=sys.stderr)
-    return AGAIN if again else why.code
+    return AGAIN if again else _of_end(why.code)
+
+
+def _of_end(code: int) -> int:
+    """The exit code of a job that ends. AGAIN, with which a task may have ended, would let the script requeue it."""
+    return exit_codes.FAILED if code == AGAIN else code
 
 
 def main(argv: Sequence[str], now: Callable[[], float] = time.time) -> int:
@@ -179,7 +184,7 @@ def main(argv: Sequence[str], now: Callable[[], float] = time.time) -> int:
         return _without_record(args, str(error))
     tasks = sum(args.roles.values())
     print(sentence(decision, why, args.max_restarts, tasks - reports, tasks), file=sys.stderr)
-    return AGAIN if decision.restart else decision.exit_code
+    return AGAIN if decision.restart else _of_end(decision.exit_code)
 
 
 if __name__ == '__main__':

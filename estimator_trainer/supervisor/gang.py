@@ -227,7 +227,7 @@ class Gang:
         return decision.restart
 
     def _drain(self, now: float) -> None:
-        if self._chief_runs() or not (self._running or self._pending):
+        if self._chief_runs() or self._failures or not (self._running or self._pending):
             return
         late = [name for name in self._names() if not self._command(name).serves_for_ever]
         if not late:
@@ -295,6 +295,6 @@ class Gang:
 
     def _view(self) -> GangView:
         running = {task.name: task.pid for task in self._running}
-        restarting = {restart.command.name for restart in self._pending}
-        tasks = task_states(self._numbers, running, restarting, self._ended)
-        return GangView(self._over is not None, self._over is None and not self._chief_runs(), tasks)
+        tasks = task_states(self._numbers, running, {restart.command.name for restart in self._pending}, self._ended)
+        drains = self._over is None and not self._failures and not self._chief_runs()
+        return GangView(self._over is not None, drains, tasks)

@@ -143,6 +143,12 @@ class TestQuestion:
         with pytest.raises(HostLost, match=r'^The actor died\.$'):
             ray_driver.Question(fake, fake).ask()
 
+    def test_an_actor_that_the_memory_monitor_killed_is_lost(self):
+        fake = fakes.Ray()
+        fake.answers[1] = fake.exceptions.OutOfMemoryError('Task was killed: the node is running low on memory.\nlog')
+        with pytest.raises(HostLost, match=r'low on memory\.$'):
+            ray_driver.Question(fake, fake).ask()
+
 
 def test_what_cannot_be_started_says_why():
     fake = fakes.Ray()

@@ -67,6 +67,11 @@ def test_nobody_left_a_word(gang):
     )
 
 
+def test_the_code_of_a_task_is_not_taken_for_the_order_to_start_again(gang):
+    code, said = gang.ends(verdict.AGAIN, max_restarts=0)
+    assert code == exit_codes.FAILED and said.startswith('the end, ')
+
+
 def test_who_has_told_twice_counts_once(gang):
     lost = ('worker:0', 193, {'message': 'lost worker:1', 'peer': 'worker:1'})
     assert '; 1 of 2 tasks left no word' in gang.ends(193, lost, lost)[1]

@@ -104,6 +104,13 @@ def test_an_evaluator_that_does_not_end_is_late_and_who_serves_for_ever_is_not()
     assert (end.exit_code, end.kind, end.late) == (1, GangEndKind.NOT_DRAINED, ('evaluator:0',))
 
 
+@pytest.mark.parametrize('code', [193, 194])
+def test_a_chief_that_has_lost_a_peer_has_not_trained(code):
+    outcome, said = outcome_of({'chief:0': Task(code), 'ps:0': Task()}, serve_for_ever=['ps:0'])
+    assert (outcome.end.exit_code, outcome.end.kind) == (code, GangEndKind.FAILED)
+    assert 'training is done' not in outcome_of({'worker:0': Task(code), 'worker:1': Task()})[1] + said
+
+
 def test_the_end_of_who_serves_for_ever_is_a_failure_while_others_run():
     end = outcome_of({'chief:0': Task(), 'ps:0': Task(7)}, serve_for_ever=['ps:0'])[0].end
     assert (end.exit_code, end.kind, end.cause.name) == (7, GangEndKind.FAILED, 'ps:0')
