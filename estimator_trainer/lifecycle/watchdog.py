@@ -61,7 +61,7 @@ class Watchdog:
         self._state = end_policy.TaskState(training_file.STARTING, since=self._clock())
         self._inbox = SignalInbox()
         self._peers: PeerWatch | None = None
-        self._training_file: training_file.BackgroundTrainingFile | None = None
+        self._training_file: training_file.TrainingFile | None = None
         self._examples_per_sec: float | None = None
         self._waits: Callable[[], dict] = dict
         self._prepared: int | None = None
@@ -180,7 +180,7 @@ class Watchdog:
         """Writes training.json from now on. Only the chief does. `max_steps`: None while it is not known."""
         self._own_start.begin()
         generation = self._environ.get(protocol.GENERATION, '')
-        self._training_file = training_file.BackgroundTrainingFile(model_dir, max_steps, generation)
+        self._training_file = training_file.TrainingFile(model_dir, max_steps, generation)
         self._write_training_file()
 
     def finish(self, state: str, why: str | None = None, step: int | None = None, secs: float | None = None) -> None:

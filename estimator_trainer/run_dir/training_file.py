@@ -98,7 +98,10 @@ class TrainingStatus:
 
 
 class TrainingFile:
-    """Writes the file of a model_dir. One process does so.
+    """Writes the file of a model_dir, in a thread of its own. One process does so.
+
+    A file system that hangs holds up only those who wait for it. Of the contents that come while one is written, the
+    last one is written next.
 
     Args:
         max_steps: where training ends; None: that is not known yet.
@@ -115,6 +118,10 @@ class TrainingFile:
         self._last: int | None = None  # the last step of a run that had nothing left to train
         self._exit: Mapping[str, Any] | None = None  # of a process that fails or is stopped
         self._beat = 0
+        self._changed = threading.Condition()  # guards all that follows
+        self._next: dict[str, Any] | None = None
+        self._is_writing = False
+        self._given = self._written = 0
 
     def finish(self, state: str, why: str | None = None, step: int | None = None) -> None:
         """Training has ended, or was stopped: the file keeps this state. `step`: where, if no step was trained now."""
@@ -124,64 +131,6 @@ class TrainingFile:
         """The writer ends: the file keeps its code, message and traceback."""
         self._exit = recorded
 
-    def write(
-        self,
-        state: str,
-        step: int | None,
-        checkpoint_step: int | None,
-        examples_per_sec: float | None,
-        more: Mapping[str, Any] = types.MappingProxyType({}),
-    ) -> None:
-        """Writes the file. Does nothing if the disk is full: the next checkpoint will fail, and say so.
-
-        Args:
-            more: what is known of waits and peers.
-        """
-        self._put(self._content(state, step, checkpoint_step, examples_per_sec, more))
-
-    def _put(self, content: Mapping[str, Any]) -> None:
-        with contextlib.suppress(OSError):
-            protocol.write_json(self._path, content)
-
-    def _content(
-        self,
-        state: str,
-        step: int | None,
-        checkpoint_step: int | None,
-        examples_per_sec: float | None,
-        more: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        state, why = self._final or (state, None)
-        self._beat += 1
-        return {
-            'state': state,
-            'why': why,
-            'exit': self._exit,
-            'step': self._last if step is None else step,
-            'max_steps': self._max_steps,
-            'checkpoint_step': checkpoint_step,
-            'examples_per_sec': examples_per_sec,
-            **more,
-            'generation': self._generation,
-            'beat': self._beat,
-            'pid': os.getpid(),
-            'time': time.time(),
-        }
-
-
-class BackgroundTrainingFile(TrainingFile):
-    """Writes the file in a thread of its own: a file system that hangs holds up only those who wait for it.
-
-    Of the contents that it gets while it writes, the last one is written next.
-    """
-
-    def __init__(self, model_dir: str, max_steps: int | None, generation: str):
-        super().__init__(model_dir, max_steps, generation)
-        self._changed = threading.Condition()  # guards all that follows
-        self._next: dict[str, Any] | None = None
-        self._is_writing = False
-        self._given = self._written = 0
-
     def begin(
         self,
         state: str,
@@ -190,7 +139,11 @@ class BackgroundTrainingFile(TrainingFile):
         examples_per_sec: float | None,
         more: Mapping[str, Any] = types.MappingProxyType({}),
     ) -> int:
-        """As `write`, but never waits. The number by which `wait` knows this content."""
+        """Has the present state written, and does not wait for that. The number by which `wait` knows it.
+
+        Args:
+            more: what is known of waits and peers.
+        """
         with self._changed:
             self._next = self._content(state, step, checkpoint_step, examples_per_sec, more)
             self._given += 1
@@ -222,3 +175,32 @@ class BackgroundTrainingFile(TrainingFile):
             with self._changed:
                 self._written = number
                 self._changed.notify_all()
+
+    def _put(self, content: Mapping[str, Any]) -> None:
+        with contextlib.suppress(OSError):
+            protocol.write_json(self._path, content)
+
+    def _content(
+        self,
+        state: str,
+        step: int | None,
+        checkpoint_step: int | None,
+        examples_per_sec: float | None,
+        more: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        state, why = self._final or (state, None)
+        self._beat += 1
+        return {
+            'state': state,
+            'why': why,
+            'exit': self._exit,
+            'step': self._last if step is None else step,
+            'max_steps': self._max_steps,
+            'checkpoint_step': checkpoint_step,
+            'examples_per_sec': examples_per_sec,
+            **more,
+            'generation': self._generation,
+            'beat': self._beat,
+            'pid': os.getpid(),
+            'time': time.time(),
+        }

@@ -44,7 +44,7 @@ def of_report(objects: Collection[str], newest: str | None) -> dict[str, Need]:
 
     def need(name: str) -> Need:
         folder, slash, last = name.rpartition('/')
-        if '.tfevents.' in last:
+        if names.is_of_tensorboard(last):
             return Need.SIZE if f'{folder}{slash}{file_names.METRICS}' in objects else Need.WHOLE
         small = last.endswith(('.json', '.jsonl')) or names.checkpoint_of(last) and last.endswith('.index')
         return Need.WHOLE if small and not names.export_of(name) else Need.SIZE

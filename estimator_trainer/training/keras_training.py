@@ -140,7 +140,7 @@ class KerasTraining:
 
         def of_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
             self._batches = setup.input_fn(tf.estimator.ModeKeys.TRAIN, params, context, setup.run_configs.own)
-            _check_pairs(self._batches)
+            _check_pairs(self._batches, self._plan.config.loop)
             return self._batches
 
         return self.strategy.distribute_datasets_from_function(of_pipeline)
@@ -240,11 +240,12 @@ class KerasTraining:
             thread.submit(self._saved, step).result()
 
 
-def _check_pairs(batches: tf.data.Dataset) -> None:
+def _check_pairs(batches: tf.data.Dataset, loop: str) -> None:
+    """Raises UsageError for batches that are not (features, labels)."""
     spec = batches.element_spec
     if not isinstance(spec, tuple) or len(spec) != 2:
         has = f'{len(spec)} parts' if isinstance(spec, tuple) else 'features alone'
         raise UsageError(
-            f'--loop: each batch of the input_fn has {has}, and a loop of Keras takes (features, labels). Give weights '
-            'of the examples as a feature, and let the loss of the job multiply by it.'
+            f'--loop={loop}: each batch of the input_fn has {has}, and this loop takes (features, labels). Give '
+            'weights of the examples as a feature, and let the loss of the job multiply by it.'
         )

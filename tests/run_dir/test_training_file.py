@@ -10,6 +10,10 @@ import pytest
 from estimator_trainer.run_dir import protocol, training_file
 
 
+def write(file, *state):
+    assert file.wait(file.begin(*state), 60)
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / 'training.json'
@@ -22,7 +26,7 @@ def file(path):
 
 def test_all_that_it_holds(path, file):
     before = time.time()
-    file.write(training_file.TRAINING, 8, 6, 12.5)
+    write(file, training_file.TRAINING, 8, 6, 12.5)
     told = json.loads(path.read_text())
     assert before <= told.pop('time') <= time.time()
     assert told == {
@@ -37,7 +41,7 @@ def test_all_that_it_holds(path, file):
         'generation': 'g1',
         'beat': 1,
     }
-    file.write(training_file.STARTING, None, None, None)
+    write(file, training_file.STARTING, None, None, None)
     told = json.loads(path.read_text())
     assert [told[key] for key in ('state', 'step', 'checkpoint_step', 'examples_per_sec', 'beat')] == [
         training_file.STARTING,
@@ -51,10 +55,10 @@ def test_all_that_it_holds(path, file):
 
 def test_a_start_that_finds_nothing_to_train_leaves_the_step_of_the_run(path, file):
     file.finish(training_file.ENDED, 'max_steps', 4688)
-    file.write(training_file.EVALUATING, None, 4688, None)
+    write(file, training_file.EVALUATING, None, 4688, None)
     told = json.loads(path.read_text())
     assert (told['state'], told['why'], told['step']) == (training_file.ENDED, 'max_steps', 4688)
-    file.write(training_file.EVALUATING, 4700, 4688, None)  # it has trained
+    write(file, training_file.EVALUATING, 4700, 4688, None)  # it has trained
     assert json.loads(path.read_text())['step'] == 4700
 
 
@@ -63,14 +67,14 @@ def test_what_is_final_stays(path, file, state, why):
     file.finish(state, why)
     assert not path.exists()
     for beat in (1, 2):
-        file.write(training_file.EVALUATING, 8, 6, None)
+        write(file, training_file.EVALUATING, 8, 6, None)
         told = json.loads(path.read_text())
         assert (told['state'], told['why'], told['step'], told['beat']) == (state, why, 8, beat)
 
 
 def test_a_file_that_cannot_be_written_stops_nobody(path, file):
     path.mkdir()
-    file.write(training_file.TRAINING, 8, 6, None)
+    write(file, training_file.TRAINING, 8, 6, None)
     assert os.listdir(path.parent) == ['training.json']
 
 
@@ -83,7 +87,7 @@ def test_in_the_background_nobody_waits_and_the_last_content_is_written(path, mo
         write(path, value, durable)
 
     monkeypatch.setattr(protocol, 'write_json', write_json)
-    file = training_file.BackgroundTrainingFile(str(path.parent), 100, 'g1')
+    file = training_file.TrainingFile(str(path.parent), 100, 'g1')
     numbers = [file.begin('training', step, None, None) for step in range(5)]
     assert not file.wait(numbers[0], 0)
     answers.set()
@@ -98,6 +102,6 @@ def test_a_content_that_cannot_be_written_holds_up_nobody(path, monkeypatch):
         raise error
 
     monkeypatch.setattr(protocol, 'write_json', write_json)
-    file = training_file.BackgroundTrainingFile(str(path.parent), 100, 'g1')
+    file = training_file.TrainingFile(str(path.parent), 100, 'g1')
     for error in (OSError('full'), TypeError('no JSON')):
         assert file.wait(file.begin('training', 1, None, None), 60)

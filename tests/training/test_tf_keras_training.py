@@ -175,5 +175,7 @@ def test_batches_that_are_no_pairs_are_refused(tmp_path, loop, with_weights, has
         return tf.data.Dataset.from_tensors((features, ones, ones) if with_weights else features).repeat()
 
     given = dataclasses.replace(setup(tmp_path), input_fn=input_fns.by_name(input_fn))
-    with pytest.raises(UsageError, match=f'each batch of the input_fn has {has}.*takes .features, labels.'):
+    with pytest.raises(
+        UsageError, match=f'--loop=keras_fit: each batch of the input_fn has {has}.*takes .features, labels.'
+    ):
         loop(given).train(lambda step: None)
