@@ -4,6 +4,7 @@ The file is a pickle of cloudpickle's (job_pickle.py). To load it is to run it, 
 written is refused.
 """
 
+import contextlib
 import os
 import pickle
 import stat
@@ -11,6 +12,7 @@ import stat
 from estimator_trainer.config.job_flags import JOB_FILE_SUFFIX
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs.job import Job, JobError
+from estimator_trainer.this_process import isolate
 
 
 def is_one(name: str) -> bool:
@@ -48,7 +50,8 @@ def load(path: str) -> Job:
 
     try:
         with open(path, 'rb') as file:
-            _refuse_of_others(path, os.fstat(file.fileno()))
+            if isolate.root_has_its_number():  # else `check` was called before, where it had
+                _refuse_of_others(path, os.fstat(file.fileno()))
             content = file.read()
     except OSError as error:
         raise JobError(f'--job={path}: {error.strerror}; name a file that `train` of Python has written.') from error
@@ -67,6 +70,20 @@ def load(path: str) -> Job:
     if not isinstance(job, Job):
         raise JobError(f'--job={path}: holds a {type(job).__name__}, not an estimator_trainer.Job.')
     return job
+
+
+def check(name: str) -> None:
+    """Refuses a file that somebody else could have written. Comes before this process moves into a user namespace.
+
+    Args:
+        name: a value of --job.
+
+    Raises:
+        JobError: as `load`.
+    """
+    if is_one(name):
+        with contextlib.suppress(OSError):  # `load` says what is wrong
+            _refuse_of_others(name, os.stat(name))
 
 
 def _refuse_of_others(path: str, status: os.stat_result) -> None:

@@ -1,6 +1,7 @@
 """Finds out from the source of a job's module whether it imports TensorFlow at its top. Runs no code of the job."""
 
 import ast
+import collections
 import importlib.machinery
 import os
 import site
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 HEAVY = ('tensorflow', 'tensorflow_datasets', 'tensorflow_estimator', 'tf_keras', 'keras')
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INSTALLED = {sysconfig.get_path(name) for name in ('stdlib', 'purelib', 'platlib')} | {*site.getsitepackages()}
-_MOST_MODULES = 200  # that are read; a job has a few
+_MOST_MODULES = 500  # that are read; a job has a few, and this package some 200
 
 
 def brings_tensorflow(module: str) -> bool:
@@ -20,9 +21,9 @@ def brings_tensorflow(module: str) -> bool:
     if the source does not say, for example because the module is missing.
     """
     seen: set[str] = set()
-    waiting = [module] if all(part.isidentifier() for part in module.split('.')) else []
-    while waiting and len(seen) < _MOST_MODULES:
-        name = waiting.pop()
+    waiting = collections.deque([module] if all(part.isidentifier() for part in module.split('.')) else [])
+    while waiting and len(seen) < _MOST_MODULES:  # those nearest to the job first
+        name = waiting.popleft()
         if name.partition('.')[0] in HEAVY:
             return True
         for part in _with_parents(name):

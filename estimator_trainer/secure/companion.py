@@ -26,6 +26,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from estimator_trainer import exit_codes
 from estimator_trainer.secure import channel, door, pump, run_key
 from estimator_trainer.secure.channel import Refused, Verdict
 from estimator_trainer.secure.membership import Membership, Settings
@@ -36,11 +37,10 @@ _log = logging.getLogger('estimator_trainer')
 CONNECT_SECS = 10  # to another companion, and again for the handshake
 INSIDE_SECS = 2  # to TensorFlow's server, and for a socket: within the time of a probe
 MOST_CONNECTIONS = 4096  # from other tasks
-MESSAGE_BYTES = 1 << 20  # of the task; a list of thousands of tasks is shorter
+MESSAGE_BYTES = 1 << 16  # of the task
 DRAIN_SECS = 2
 _LINES, _AGAIN_SECS, _LATER_SECS = 100, 1, 5
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)  # the task decides
-_PARENT_ENDED = signal.SIGUSR1
 _DRAIN_LOOK_SECS = 0.01
 
 
@@ -92,7 +92,12 @@ class Companion:
             self._notices.refused(address, f'over {MOST_CONNECTIONS} connections')
             connection.close()
             return
-        start('admitted', self._welcome, connection, address)
+        try:
+            start('admitted', self._welcome, connection, address)
+        except RuntimeError:
+            self._free.release()
+            self._notices.refused(address, 'this machine has no threads left')
+            connection.close()
 
     def _welcome(self, connection: ssl.SSLSocket, address: str) -> None:
         try:
@@ -135,7 +140,11 @@ class Companion:
                 except OSError:  # no descriptors
                     time.sleep(_AGAIN_SECS)
                     continue
-                start('called', self._call, key.data, connection)
+                try:
+                    start('called', self._call, key.data, connection)
+                except RuntimeError:
+                    connection.close()  # TensorFlow calls again
+                    time.sleep(_AGAIN_SECS)
 
     def _call(self, name: str, client: socket.socket) -> None:
         with client, contextlib.suppress(OSError):
@@ -186,7 +195,8 @@ class Companion:
 
 
 def start(name: str, function: Callable[..., object], *args: Any) -> None:
-    """Calls a function in a thread. If it fails in a way that nobody has foreseen, the process ends, and the task."""
+    """Calls a function in a thread. If it fails in a way that nobody has foreseen, the process ends, and the task.
+    Raises RuntimeError: this machine has no threads left."""
 
     def run() -> None:
         try:
@@ -214,26 +224,17 @@ class _Lines:
             _log.warning('secure: %s', self._queue.get())
 
 
-def _end_with_parent(task: socket.socket) -> None:
-    """Lets nothing more be received from `task` once the parent process has ended. A process that the task has forked
-    may hold the other end of the socket."""
-    parent = os.getppid()
-
-    def ended(signum: int, frame: object) -> None:
-        if os.getppid() != parent:  # else somebody has signalled all processes of the task
-            with contextlib.suppress(OSError):  # it is closed, or not connected any more
-                task.shutdown(socket.SHUT_RD)
-
-    signal.signal(_PARENT_ENDED, ended)
-    parent_process.signal_at_parents_end(_PARENT_ENDED)
-
-
 def main() -> None:
     """The companion, from its first message to the end of its task."""
     for signum in _IGNORED:
         signal.signal(signum, signal.SIG_IGN)
     task = socket.socket(fileno=os.dup(0))
-    _end_with_parent(task)
+
+    def shut() -> None:
+        with contextlib.suppress(OSError):  # it is closed, or not connected any more
+            task.shutdown(socket.SHUT_RD)
+
+    parent_process.call_at_parents_end(shut)  # a process that the task has forked may hold the other end of the socket
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the task has ended and hears no answer
         _serve(task)
 
@@ -242,10 +243,12 @@ def _serve(task: socket.socket) -> None:
     log.set_up()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    text, descriptors, _, _ = socket.recv_fds(task, MESSAGE_BYTES, 1)
-    if not text:  # the task has ended
+    _, descriptors, _, _ = socket.recv_fds(task, 1, 2)
+    if not descriptors:  # the task has ended
         return
-    settings = Settings(**json.loads(text))
+    of_settings, *of_listener = descriptors
+    with open(of_settings, 'rb') as file:
+        settings = Settings(**json.load(file))
     task.send(b'{}')
     inside = _inside(task, settings)
     if inside is None or not task.recv(1):  # the task has ended; else it says that there is a key
@@ -253,11 +256,11 @@ def _serve(task: socket.socket) -> None:
     try:
         membership = Membership(run_key.read(settings.key_file), settings)
     except (OSError, ValueError, run_key.KeyRefused) as error:
-        task.send(json.dumps({'problem': str(error)}).encode())
+        task.send(json.dumps({'problem': str(error), 'exit_code': exit_codes.USAGE}).encode())
         return
     notices = door.Notices(_Lines())
     companion = Companion(settings, membership, inside, notices)
-    listener = socket.socket(fileno=descriptors[0]) if descriptors else None
+    listener = socket.socket(fileno=of_listener[0]) if of_listener else None
     if listener:
         listener.setblocking(False)
         start('door', door.Door(listener, lambda: membership.server, companion.admit, notices).serve)

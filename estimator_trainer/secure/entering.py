@@ -17,14 +17,14 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import tf_config
 from estimator_trainer import exit_codes
 from estimator_trainer.this_process import isolate, parent_process
 from estimator_trainer.this_process.child_process import Child
 
-VARIABLE = 'ESTIMATOR_TRAINER_SECURE'  # JSON, from `enter` to `begin`; nothing of it is secret
+VARIABLE = 'ESTIMATOR_TRAINER_SECURE'  # two descriptors, from `enter` to `begin`: of the companion, and of a file
 LOOPBACK = '127.0.0.1'
 _FIRST_PORT = 10000  # of the tasks inside: each network is a fresh one, so all ports are free
 _PROXIES = ('grpc_proxy', 'https_proxy', 'http_proxy')  # nobody reaches one from inside, and gRPC would try
@@ -54,13 +54,11 @@ class Secured:
 
     def serve(self) -> None:
         """Lets the companion connect this task with the others, once there is a key. Raises CannotSecure."""
-        problem = self.problem
-        if not problem:
-            with contextlib.suppress(OSError):  # it has ended, as the answer says
-                self._companion.send(b'.')
-            problem = _answer(self._companion)
-        if problem:
-            raise CannotSecure(problem)
+        if self.problem:
+            raise CannotSecure(self.problem)
+        with contextlib.suppress(OSError):  # it has ended, as the answer says
+            self._companion.send(b'.')
+        _await(self._companion)
 
     def companion_has_ended(self) -> bool:
         try:
@@ -120,13 +118,10 @@ def enter(
     try:
         with theirs:
             Child(parent_process.tying(_COMPANION), stdin=theirs.fileno(), ties=False)
-        socket.send_fds(ours, [json.dumps(settings).encode()], [listener.fileno()] if listener else [])
-        problem = _answer(ours)
-        if problem:
-            raise CannotSecure(problem)
-        ours.set_inheritable(True)
+        with _file_of(settings) as file:
+            socket.send_fds(ours, [b'.'], [file.fileno(), *([listener.fileno()] if listener else [])])
+        _await(ours)
         given = {
-            'descriptor': ours.fileno(),
             'kinds': list(kinds),
             'task': str(task),
             'cluster': {role: cluster.addresses(role) for role in tf_config.ROLES},
@@ -136,9 +131,22 @@ def enter(
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 stream.flush()
         environ = {name: value for name, value in os.environ.items() if name.lower() not in _PROXIES}
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**environ, VARIABLE: json.dumps(given)})
+        file = _file_of(given)
+        for descriptor in (ours.fileno(), file.fileno()):
+            os.set_inheritable(descriptor, True)
+        environ[VARIABLE] = f'{ours.fileno()} {file.fileno()}'
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)
     except OSError as error:
         raise CannotSecure(f'the companion of the task cannot start ({error.strerror or error})') from None
+
+
+def _file_of(content: Mapping[str, Any]) -> IO[bytes]:
+    """A file in memory that holds JSON, at its beginning: a cluster of thousands of tasks is longer than a message of a
+    Unix socket or an environment variable may be."""
+    file = open(os.memfd_create('estimator_trainer'), 'w+b')
+    file.write(json.dumps(content).encode())
+    file.seek(0)
+    return file
 
 
 def _listener(address: str) -> socket.socket:
@@ -161,8 +169,10 @@ def begin(environ: MutableMapping[str, str]) -> None:
     is_command = True
     text = environ.pop(VARIABLE, '')
     if text:
-        given = json.loads(text)
-        companion = socket.socket(fileno=given['descriptor'])
+        descriptor, of_given = map(int, text.split())
+        with open(of_given, 'rb') as file:
+            given = json.load(file)
+        companion = socket.socket(fileno=descriptor)
         companion.set_inheritable(False)
         handed_over = parsed(given)
         state = Secured(companion, '', handed_over)
@@ -216,15 +226,18 @@ def _socket_maker(companion: socket.socket) -> socket.socket:
         os._exit(0)
 
 
-def _answer(companion: socket.socket) -> str:
-    """What went wrong, as the companion says it; '': nothing."""
+def _await(companion: socket.socket) -> None:
+    """Waits for the companion's answer. Raises CannotSecure if something went wrong."""
     companion.settimeout(_START_SECS)
     try:
         text = companion.recv(1 << 16)
     except TimeoutError:
-        return f'the companion of the task did not answer within {_START_SECS} s'
+        raise CannotSecure(f'the companion of the task did not answer within {_START_SECS} s') from None
     except OSError:
         text = b''
     finally:
         companion.settimeout(None)
-    return json.loads(text).get('problem', '') if text else 'the companion of the task has ended; its output is above'
+    if not text:
+        raise CannotSecure('the companion of the task has ended; its output is above')
+    if answer := json.loads(text):
+        raise CannotSecure(answer['problem'], answer['exit_code'])

@@ -10,6 +10,7 @@ import time
 from estimator_trainer import exit_codes
 from estimator_trainer.config import trainer_config
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import JobError, job_file
 from estimator_trainer.monitoring import port, senders
 from estimator_trainer.run_dir import log_folders, ownership
 from estimator_trainer.storage import stored_run as storage_run
@@ -104,11 +105,12 @@ def main(argv: list[str]) -> int:
             if asked.metrics_port and opts.model_dir and not just_asks:
                 metrics = stack.enter_context(port.listen(asked.metrics_port))
             sending = stack.enter_context(senders.for_run(() if just_asks else asked.track, opts.model_dir))
+            job_file.check(asked.job)
             # After what needs the network out here, before a port is claimed.
             isolated = isolate.enter(opts.own.isolate, opts.trainer.data_in_store)
             claim = stack.enter_context(ports.claim(opts.shape.size))
             return run(opts, claim, isolated, sending, metrics)
-    except (UsageError, isolate.CannotIsolate) as error:
+    except (UsageError, JobError, isolate.CannotIsolate) as error:
         print(f'error: {error}', file=sys.stderr)
         return exit_codes.USAGE
     except ports.NoPorts as error:

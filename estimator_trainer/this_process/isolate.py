@@ -204,6 +204,16 @@ def make(kinds: Sequence[str]) -> None:
         client.connect(server.getsockname())
 
 
+def root_has_its_number() -> bool:
+    """Whether the files of root are known by their owner. In a user namespace of `make` they belong to nobody, as those
+    of all other users do."""
+    try:
+        with open('/proc/self/uid_map') as lines:
+            return any(line.split()[0] == '0' for line in lines)
+    except OSError:  # not Linux
+        return True
+
+
 def _flags(interface: str) -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         answer = fcntl.ioctl(any_socket, _SIOCGIFFLAGS, _IFREQ.pack(interface.encode(), 0))

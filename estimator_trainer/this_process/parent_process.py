@@ -10,6 +10,7 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 NOT_FOUND = 127  # the exit code of a shell that does not find a command
 _PR_SET_PDEATHSIG = 1
@@ -25,11 +26,18 @@ def tie_to_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def signal_at_parents_end(signum: int) -> None:
-    """In a child that is tied: it gets this signal in place of SIGKILL, to do what is left within a bounded time. Linux
-    only."""
+def call_at_parents_end(function: Callable[[], object]) -> None:
+    """In a child that is tied: calls this in place of SIGKILL, by SIGUSR1, to do what is left within a bounded time.
+    Linux only."""
+    parent = os.getppid()
+
+    def ended(signum: int, frame: object) -> None:
+        if os.getppid() != parent:  # else somebody has signalled all processes of the task
+            function()
+
     if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
+        signal.signal(signal.SIGUSR1, ended)
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1, 0, 0, 0)
 
 
 def tying(command: tuple[str, ...]) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ from estimator_trainer.training.trainer import Setup
 
 class CustomLoopTrainer:
     """A trainer.Trainer. With --steps_per_call=1 Python goes over the distributed data set, and each step is one call
-    of a tf.function; otherwise, and with float16, a tf.function takes steps from an iterator (`losses_of_calls`)."""
+    of a tf.function; otherwise, with float16, and where that would drop the last batches, a tf.function takes steps
+    from an iterator (`losses_of_calls`)."""
 
     evaluates_first_checkpoint = False
 
@@ -34,7 +35,7 @@ class CustomLoopTrainer:
             xla = setup.plan.config.xla
             steps = ModelSteps(run.strategy, run.model, run.optimizer, run.parts, params, batches.element_spec, xla)
             single = setup.plan.config.most_steps_per_call == setup.plan.config.accumulate_steps == 1
-            if single and not run.loss_scale:
+            if single and not run.loss_scale and not run.next_drops_batches:
                 in_time = measured(iter(batches), setup.waits.for_input, time.perf_counter)
                 calls: Iterator[Any] = ([steps.one(batch)] for batch in in_time)
             else:

@@ -37,7 +37,8 @@ class KerasFitTrainer:
                 fitted = GlobalLossModel(run.model, run.parts, setup.params.as_dict(), plan.config.xla)
                 fitted.compile(optimizer=run.optimizer)
             batches = ResumableDataset(run.batches())
-            if not plan.config.most_steps_per_call == plan.config.accumulate_steps == 1 or run.loss_scale:
+            single = plan.config.most_steps_per_call == plan.config.accumulate_steps == 1
+            if not single or run.loss_scale or run.next_drops_batches:
                 fitted.take_several(setup, run.strategy, run.taken(), run.loss_scale)
             board = TensorBoard(plan.config.model_dir, run) if plan.is_chief else None
             while not report.stops:

@@ -56,14 +56,15 @@ class KerasTraining:
         tf.keras.utils.set_random_seed(config.seed)
         self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
         self._setup, self._plan, self._params, self._loop = setup, plan, params, setup.loop
-        self._saved, self._batches = saved, None
+        self._saved = saved
+        self._batches: tf.data.Dataset | None = None
         self._saves = dues.Saves(dues.save_rule(config), params)
         with self.strategy.scope():
             with layer_precision.of_layers(config.mixed_precision):
                 self.model = job.make_model(params.as_dict())
             self.optimizer = self.parts.make_optimizer(params.as_dict())
             optimizer_parts.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
-            self.loss_scale = loss_scaling.of_run(config.mixed_precision, self.optimizer)
+            self.loss_scale = loss_scaling.of_run(config.mixed_precision, self.model, self.optimizer)
             self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
             model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
@@ -144,6 +145,13 @@ class KerasTraining:
             return self._batches
 
         return self.strategy.distribute_datasets_from_function(of_pipeline)
+
+    @property
+    def next_drops_batches(self) -> bool:
+        """Whether `next` of an iterator over `batches` may leave out the last ones: where they have a fixed size, it
+        ends as soon as there are not enough for all replicas. get_next_as_optional gives them."""
+        assert self._batches is not None
+        return self.strategy.num_replicas_in_sync > 1 and self._batches.cardinality() != tf.data.INFINITE_CARDINALITY
 
     def taken(self) -> from_memory.Iterator | None:
         """What gives the batches of `batches` in place of an iterator over them; None: nothing does."""

@@ -179,14 +179,20 @@ class OverflowLines:
         self._said, self._next = repeated, self._every(step)
 
 
-def of_run(kind: str | None, optimizer: KerasOptimizer) -> LossScale | None:
+def of_run(kind: str | None, model: KerasModel, optimizer: KerasOptimizer) -> LossScale | None:
     """The loss scale of a --mixed_precision; None: it needs none.
 
     Raises:
-        UsageError: the optimizer scales the loss itself.
+        UsageError: the model has no weights yet, of which a step keeps those that its forward pass changes; or the
+            optimizer scales the loss itself.
     """
     if kind != mixed_precision.FLOAT16:
         return None
+    if not model.built:
+        raise UsageError(
+            '--mixed_precision=float16: make_model gives a model that has no weights yet; let make_model call it once, '
+            'or give it the shape of its input (model.build).'
+        )
     if isinstance(optimizer, tf.keras.mixed_precision.LossScaleOptimizer):
         raise UsageError(
             '--mixed_precision=float16: scales the loss itself, and make_optimizer gives a LossScaleOptimizer; let it '

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from estimator_trainer import exit_codes
 from estimator_trainer.config import urls
 from estimator_trainer.config.trainer_config import TrainerConfig
+from estimator_trainer.jobs import job_file
 from estimator_trainer.monitoring import trackers
 from estimator_trainer.run_dir import file_names, files, protocol, removal
 from estimator_trainer.secure import decision, entering
@@ -30,6 +31,7 @@ def secured(plan: Plan, environ: Mapping[str, str], url: str = '') -> Plan:
     Raises:
         UsageError: --secure=required, and it cannot be.
         CannotSecure: it could be, and something has failed.
+        JobError: --job is a file of somebody else.
     """
     if entering.state is not None:
         return dataclasses.replace(plan, inside=entering.inside(plan.cluster))
@@ -38,8 +40,10 @@ def secured(plan: Plan, environ: Mapping[str, str], url: str = '') -> Plan:
     if decided.is_on and not is_dry:
         assert plan.task is not None
         attempt = environ.get(protocol.GENERATION, '')
-        kinds = isolate.kinds_that_work()
-        entering.enter(plan.cluster, plan.task, _key_file(plan.config, environ), attempt, kinds, plan.notes)
+        kinds, key_file = isolate.kinds_that_work(), _key_file(plan.config, environ)
+        _judge_key(key_file)
+        job_file.check(plan.config.job)
+        entering.enter(plan.cluster, plan.task, key_file, attempt, kinds, plan.notes)
     note = f'if the kernel allows it, {decided.note}' if decided.is_on else decided.note
     return dataclasses.replace(plan, notes=(*plan.notes, note)) if note else plan
 
@@ -94,19 +98,25 @@ def _key_file(config: TrainerConfig, environ: Mapping[str, str]) -> str:
     return _given_key_file(config, environ) or os.path.join(config.model_dir, file_names.RUN_KEY)
 
 
+def _judge_key(path: str) -> None:
+    """Refuses a key that cannot be used before any port is opened. Raises CannotSecure."""
+    from estimator_trainer.secure import run_key
+
+    try:
+        run_key.read(path)
+    except FileNotFoundError:  # the chief makes it
+        pass
+    except run_key.KeyRefused as error:
+        raise CannotSecure(str(error), exit_codes.USAGE) from None
+
+
 def _have_key(path: str, plan: Plan) -> None:
-    """The chief makes the key of the run if there is none; the others wait for it. Raises CannotSecure."""
+    """The chief makes the key of the run if there is none; the others wait for it. The companion reads it, and judges
+    it: in a user namespace the files of root have another owner. Raises CannotSecure."""
     from estimator_trainer.secure import run_key
 
     until = time.monotonic() + plan.config.join_timeout_secs
-    while True:
-        try:
-            run_key.read(path)
-            return
-        except run_key.KeyRefused as error:
-            raise CannotSecure(str(error), exit_codes.USAGE) from None
-        except FileNotFoundError:
-            pass
+    while not os.path.exists(path):
         if plan.is_chief:
             try:
                 os.makedirs(os.path.dirname(path), exist_ok=True)

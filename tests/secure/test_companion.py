@@ -1,18 +1,14 @@
 """Two tasks, each in a network of its own, on two ports of this machine. They serve an echo in place of TensorFlow."""
 
 import contextlib
-import json
 import os
 import pathlib
-import queue
 import signal
 import socket
 import ssl
 import subprocess
 import sys
-import sysconfig
 import tempfile
-import threading
 import time
 
 import pytest
@@ -21,12 +17,9 @@ import tf_config
 from estimator_trainer import exit_codes
 from estimator_trainer.secure import channel, run_key
 from estimator_trainer.this_process import isolate
+from tests.secure.echo_tasks import ENVIRON, SECS, EchoTask
 
-TASK = pathlib.Path(__file__).with_name('echo_task.py')
-SECS = 180
 NOBODY = 65534
-PACKAGES = sysconfig.get_path('purelib')  # for an interpreter that does not look there
-ENVIRON = {**os.environ, 'PYTHONPATH': os.pathsep.join((str(TASK.parents[2]), PACKAGES))}
 
 
 def problem():
@@ -39,82 +32,11 @@ def problem():
 pytestmark = pytest.mark.skipif(problem() is not None, reason=f'a network namespace: {problem()}')
 
 
-class EchoTask:
-    """A task that runs until the context ends. `first`: what it says first."""
-
-    def __init__(self, name, cluster, key_file, attempt='', user=None, python=sys.executable):
-        self.address = cluster.address(tf_config.Task(*_split(name)))
-        command = [python, str(TASK), name, tf_config.render(cluster, tf_config.Task(*_split(name)))]
-        command += [str(key_file), attempt, str(os.geteuid() if user is None else user), str(os.getpid())]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRON
-        )
-        self.errors, self.lines, self._said = [], [], queue.Queue()
-        self.reader = threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True)
-        self.reader.start()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def start(self):
-        self.first = self._line('problem')
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc_info):
-        self.process.kill()
-        self.process.wait(SECS)
-        self.process.stdin.close()
-
-    def _read(self):
-        with self.process.stdout as lines:
-            for line in lines:
-                self._said.put(json.loads(line))
-        self._said.put(None)
-
-    def _line(self, key):
-        """The next line with this key. Others may come with it: a thread of the task says who has called."""
-        while True:
-            said = self._said.get(timeout=SECS)
-            assert said is not None, self.errors
-            if key in said:
-                return said
-            self.lines.append(said)
-
-    def order(self, key, **order):
-        self.process.stdin.write(json.dumps(order) + '\n')
-        self.process.stdin.flush()
-        return self._line(key)[key]
-
-    def call(self, name, text='hello'):
-        return self.order('answer', call=name, text=text)
-
-    def calls_until(self, expected, name, text='hello'):
-        """Calls until the answer is the expected one: a companion may have to learn the attempt first."""
-        deadline = time.monotonic() + SECS
-        while (answer := self.call(name, text)) != expected:
-            assert time.monotonic() < deadline, (answer, self.errors)
-            time.sleep(0.1)
-
-    def children(self):
-        return [int(path.name) for path in pathlib.Path('/proc').glob('[0-9]*') if _parent_of(path) == self.process.pid]
-
-
-def _split(name):
-    role, _, index = name.partition(':')
-    return role, int(index)
-
-
 def wait_for_the_end_of(pids):
     deadline = time.monotonic() + SECS
     while any(pathlib.Path(f'/proc/{pid}').exists() for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-
-
-def _parent_of(path):
-    with contextlib.suppress(OSError):
-        return int((path / 'stat').read_text().rpartition(')')[2].split()[1])
 
 
 @pytest.fixture
@@ -265,6 +187,13 @@ def test_a_key_that_cannot_be_used_is_named(started, key_file):
     key_file.chmod(0o644)
     task = started('worker:0', key_file, 'a')
     assert 'others may read the key of the run' in task.first['problem']
+    assert task.first['code'] == exit_codes.USAGE
+
+
+def test_a_cluster_of_thousands_of_tasks(key_file):
+    cluster = tf_config.Cluster(worker=tuple(f'127.0.0.1:{port}' for port in range(20000, 24000)))
+    with EchoTask('worker:0', cluster, key_file, 'a').start() as task:
+        assert task.first['problem'] == ''
 
 
 def python_of_everybody():
@@ -292,7 +221,8 @@ def test_an_ordinary_user(started):
         os.chmod(folder, 0o755)
         key_file = pathlib.Path(folder, 'key')
         run_key.write(str(key_file))
-        os.chown(key_file, NOBODY, NOBODY)
+        os.chown(key_file, 0, NOBODY)  # as Kubernetes mounts a Secret
+        os.chmod(key_file, 0o640)
         one, other = (started(f'worker:{index}', key_file, 'a', NOBODY, python) for index in (0, 1))
         if 'unshare' in one.first['problem'] or '/proc/self' in one.first['problem']:
             pytest.skip(one.first['problem'])

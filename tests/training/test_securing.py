@@ -10,6 +10,7 @@ import pytest
 from estimator_trainer import exit_codes
 from estimator_trainer.config import trainer_config
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import JobError
 from estimator_trainer.run_dir import file_names, protocol
 from estimator_trainer.secure import entering, run_key
 from estimator_trainer.training import plan as planning
@@ -140,12 +141,29 @@ def test_a_worker_whose_chief_makes_no_key_says_what_it_waited_for(plan, tmp_pat
     assert error.value.exit_code == exit_codes.NO_PEER
 
 
-def test_a_key_that_others_can_read_stops_the_task(plan, tmp_path):
-    run_key.write(str(tmp_path / 'key'))
-    (tmp_path / 'key').chmod(0o644)
+def test_a_key_that_others_can_read_stops_the_task_before_it_moves(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(entering, 'enter', lambda *args: pytest.fail('it has moved'))
+    path = tmp_path / 'run' / file_names.RUN_KEY
+    path.parent.mkdir()
+    run_key.write(str(path))
+    path.chmod(0o644)
     with pytest.raises(securing.CannotSecure, match='make it 0600') as error:
-        securing._have_key(str(tmp_path / 'key'), plan())
+        securing.secured(plan(), {})
     assert error.value.exit_code == exit_codes.USAGE
+
+
+def test_a_key_of_root_is_not_judged_in_a_user_namespace_where_it_belongs_to_nobody(plan, tmp_path, monkeypatch):
+    run_key.write(str(tmp_path / 'key'))
+    monkeypatch.setattr(run_key, 'read', lambda path: pytest.fail('the companion reads it'))
+    securing._have_key(str(tmp_path / 'key'), plan())
+
+
+def test_a_job_of_another_user_is_refused_before_the_task_moves(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(entering, 'enter', lambda *args: pytest.fail('it has moved'))
+    (tmp_path / 'job.pkl').touch()
+    (tmp_path / 'job.pkl').chmod(0o606)
+    with pytest.raises(JobError, match='another user could have written this file'):
+        securing.secured(plan(f'--job={tmp_path}/job.pkl'), {})
 
 
 def test_a_secured_plan_keeps_the_addresses_that_people_know(plan, monkeypatch):

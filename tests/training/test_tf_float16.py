@@ -265,6 +265,21 @@ def test_xla_compiles_it_up_to_rounding(tmp_path):
         np.testing.assert_allclose(compiled[name], value, atol=1e-3)
 
 
+@pytest.mark.parametrize('loop_name', LOOPS)
+def test_a_model_without_weights_is_refused(tmp_path, loop_name):
+    class Subclassed(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = dense(1, 1)
+
+        def call(self, features):
+            return self.dense(features['x'])
+
+    job = job_of(examples(), model=lambda params: Subclassed())
+    with pytest.raises(UsageError, match='a model that has no weights yet; let make_model call it once'):
+        trained(tmp_path, loop_name, job=job)
+
+
 def test_an_optimizer_that_scales_the_loss_is_refused(tmp_path):
     of_keras = tf.keras.mixed_precision.LossScaleOptimizer
     job = job_of(examples(), optimizer=lambda params: of_keras(_legacy.SGD(RATE)))

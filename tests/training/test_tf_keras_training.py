@@ -14,7 +14,7 @@ from estimator_trainer.config import trainer_config
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import input_fns
 from estimator_trainer.jobs.job import Job, KerasParts
-from estimator_trainer.run_dir import checkpoint_errors, training_file
+from estimator_trainer.run_dir import checkpoint_errors, checkpoints, training_file
 from estimator_trainer.training import custom_loop, keras_fit, keras_training, loop, plan, reports, run_task
 from estimator_trainer.training.trainer import Setup
 from tests import fakes
@@ -151,6 +151,21 @@ def test_an_epoch_is_summed_up_once_however_often_checkpoints_come(tmp_path, ste
     of_epochs = [value for tag, _, value in summaries(tmp_path / 'train') if tag == 'epoch_loss']
     means = [sum(losses[step] for step in steps) / 3 for steps in ((1, 2, 3), (4, 5, 6))]
     assert of_epochs == [pytest.approx(mean, rel=1e-5) for mean in means] and math.isfinite(sum(means))
+
+
+@pytest.mark.parametrize('loop', [keras_fit.KerasFitTrainer, custom_loop.CustomLoopTrainer])
+@pytest.mark.parametrize('steps_per_call', ['1', 'auto'])
+def test_the_last_batch_is_trained_though_not_every_replica_gets_one(tmp_path, two, loop, steps_per_call):
+    def input_fn(mode, params, input_context=None):
+        features = {'x': np.ones([3 * BATCH, 2], np.float32)}
+        rows = tf.data.Dataset.from_tensor_slices((features, np.zeros([3 * BATCH], np.float32)))
+        return rows.batch(BATCH, drop_remainder=True)
+
+    given = setup(tmp_path, f'--steps_per_call={steps_per_call}')
+    configs = types.SimpleNamespace(own=types.SimpleNamespace(train_distribute=two))
+    given = dataclasses.replace(given, run_configs=configs, input_fn=input_fns.by_name(input_fn))
+    loop(given).train(lambda step: None)
+    assert checkpoints.last_step(str(tmp_path)) == 2
 
 
 @pytest.mark.parametrize('loop', [keras_fit.KerasFitTrainer, custom_loop.CustomLoopTrainer])

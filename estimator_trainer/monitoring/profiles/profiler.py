@@ -153,7 +153,15 @@ class Profiler:
         reader = read.ProfileReader()
         thread = threading.Thread(target=self._export, args=(self._first, self._step, reader), daemon=True)
         self._exports = [(other, its) for other, its in self._exports if other.is_alive()] + [(thread, reader)]
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # this machine has no threads left
+            self._exports.remove((thread, reader))
+            self._written.set()
+            self._failed(error)
+            with contextlib.suppress(tf.errors.OpError):
+                tf.profiler.experimental.stop(save=False)
+            return
         self._written.wait(_SMALL_SECS)
 
     def _export(self, first: int, last: int, reader: read.ProfileReader) -> None:
