@@ -119,7 +119,8 @@ class KerasParts(_Named):
             `jobs.optimizers` makes optimizers with the schedules of `jobs.schedules`. For Estimator, the optimizer of
             tf.compat.v1.train that computes the same is used.
         penalty: `(model, params) -> scalar or None`. It is added as it is, not divided by anything. The `losses` of the
-            model (regularizers) do not count.
+            model do not count: for regularizers `tf.add_n(model.losses)` is the penalty, and what a layer adds by
+            add_loss is better an output of the model, which `loss` adds for each example. A warning says so.
         metrics: `(params) -> {name: tf.keras.metrics.Metric}`, updated with (labels, outputs) of single examples. An
             evaluation has `loss` as well.
         predictions: `(outputs) -> dict` of the tensors that a SavedModel returns. By default these are the outputs; a

@@ -54,6 +54,7 @@ def make(make_model: Callable[[Params], KerasModel], parts: 'KerasParts') -> Ker
         # Updates such as the averages of a BatchNormalization. In a graph Keras does not run them by itself.
         with tf.control_dependencies([*model.get_updates_for(None), *model.get_updates_for(features)]):
             train_op = optimizer.minimize(loss, global_step=step, var_list=model.trainable_variables)
+        losses.warn_of_unused(model, parts)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     _made.add(model_fn)

@@ -6,6 +6,8 @@ the shares were averaged over the replicas once more, the loss would be (5/4 + 9
 """
 
 import contextlib
+import functools
+import logging
 import threading
 from collections.abc import Callable, Iterator
 
@@ -15,6 +17,7 @@ from estimator_trainer.data import batch
 from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import KerasModel, Params, Tensors
 
+_log = logging.getLogger('estimator_trainer')
 _of_thread = threading.local()
 
 
@@ -132,6 +135,22 @@ def outputs_of(model: KerasModel, features: Tensors, training: bool) -> Tensors:
         return output[: tf.where(missing > 0, 0, tf.shape(output)[0])]  # which may have several rows for an example
 
     return tf.nest.map_structure(of_given_examples, outputs)
+
+
+def warn_of_unused(model: KerasModel, parts: KerasParts) -> None:
+    """Says once that the model has losses of its own, if the job has no penalty that could contain them. It may add
+    operations to a graph under construction, so it comes last: later ones that draw would have another seed."""
+    if parts.penalty is None and model.losses:
+        say_unused()
+
+
+@functools.cache
+def say_unused() -> None:
+    _log.warning(
+        'WARNING: the model has losses of its own (regularizers of its layers, or add_loss), and nothing adds them to the '
+        'loss of the job: give KerasParts a `penalty`, such as `lambda model, params: tf.add_n(model.losses)` for '
+        'regularizers (docs/jobs.md)'
+    )
 
 
 def of_step(

@@ -13,6 +13,7 @@ import tensorflow as tf
 from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import optimizer_parts, strategy_mends
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import losses
 from estimator_trainer.run_dir import checkpoints, summaries, training_file
 from estimator_trainer.training import (
     dues,
@@ -56,7 +57,7 @@ class KerasTraining:
         tf.keras.utils.set_random_seed(config.seed)
         self.strategy = setup.run_configs.own.train_distribute or tf.distribute.get_strategy()
         self._setup, self._plan, self._params, self._loop = setup, plan, params, setup.loop
-        self._saved = saved
+        self._saved, self._is_under_way = saved, False
         self._batches: tf.data.Dataset | None = None
         self._saves = dues.Saves(dues.save_rule(config), params)
         with self.strategy.scope():
@@ -202,7 +203,8 @@ class KerasTraining:
         """The learning rate of a step that follows `step` others; by default of the next one."""
         rate = optimizer_parts.settings(self.optimizer)['learning_rate']
         done = self._loop.step if step is None else step
-        return float(tf.convert_to_tensor(rate(tf.constant(done, tf.int64)) if callable(rate) else rate))
+        scheduled = float(tf.convert_to_tensor(rate(tf.constant(done, tf.int64)) if callable(rate) else rate))
+        return scheduled / (1 + optimizer_parts.decay(self.optimizer) * done)
 
     def say_epoch(self, first: int, rate: float, results: Mapping[str, float]) -> None:
         """Logs an epoch, or the part of one that was trained, from step `first` on."""
@@ -216,6 +218,9 @@ class KerasTraining:
 
     def follow(self, after: loop.AfterCall) -> bool:
         """Saves if a checkpoint is due after a call. Returns whether training stops."""
+        if self._plan.is_chief and not self._is_under_way:
+            losses.warn_of_unused(self.model, self.parts)  # what a layer adds is known once it was called
+        self._is_under_way = True
         if self._overflows:
             self._overflows.after(self._loop.step)
         if after.save:

@@ -3,7 +3,7 @@
 `compute_gradients` divides the gradients of a replica by the number of replicas, and `apply_gradients` adds them up.
 What clips in between sees one replica's share: the threshold of one process clips less of it. The same is true of
 micro-batches (--accumulate_steps). With --sync_ps the gradients are those of one worker, not divided, and their mean is
-applied. What tf.gradients gives is not divided either, but added up.
+applied. What tf.gradients gives is not divided either, but added up; nor is what an optimizer of Keras computes.
 """
 
 import logging
@@ -23,15 +23,15 @@ _log = logging.getLogger('estimator_trainer')
 # The names that TensorFlow's functions give to their operations.
 _CLIP = re.compile(r'(?:^|/)(clip_by_(?:value|norm|average_norm|global_norm))(?:_\d+)?(?:/|$)')
 _OF_MOMENTS = re.compile(r'(?:^|/)moving_mean(?:_\d+)?(?::\d+)?$')  # as all layers of batch normalization name it
-_NUM_REPLICAS = re.compile(r'\bnum_replicas\b')
+_SIZES = re.compile(r'\b(?:num_replicas|global_batch_size)\b')
 _GRADIENT = re.compile(r'(?:^|/)(?:gradients|gradient_tape)(?:_\d+)?/')
 
 
 def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., object] | None) -> None:
     """Says that the gradients are clipped or not divided, and what helps, if a step adds up those of several batches.
 
-    Says nothing of the clips of a model_fn if its file, or a module beside it, names `num_replicas`: it may divide its
-    threshold by that.
+    Says nothing of the clips of a model_fn, or of an optimizer of Keras, if its file, or a module beside it, names
+    `num_replicas` or `global_batch_size`: it may divide its threshold, or its loss, by that.
 
     Args:
         targets: what a step of training runs.
@@ -49,6 +49,16 @@ def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., ob
                 count,
             )
             return
+        divides = _SIZES.search(model_fn and source_text.beside(model_fn) or '')
+        if not plan.uses_parameter_servers and not divides and optimizer_parts.has_keras_applied(v1.get_default_graph()):
+            _log.warning(
+                'WARNING: the model_fn trains by an optimizer of Keras, which adds up the gradients of all %d batches '
+                "of a step undivided. Unless its loss is divided by params['num_replicas'], a step is as large as %d "
+                'steps of one batch (docs/jobs.md, rule 1).',
+                count,
+                count,
+            )
+            return
         functions = clips(targets)
         if functions and plan.uses_parameter_servers:
             _log.warning(
@@ -57,7 +67,7 @@ def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., ob
                 ' and '.join(functions),
                 count,
             )
-        elif functions and not _NUM_REPLICAS.search(model_fn and source_text.beside(model_fn) or ''):
+        elif functions and not divides:
             _log.warning(
                 'WARNING: the model_fn clips gradients by %s before those of all %d batches of a step are added up, '
                 "each divided by %d. Unless it divides its threshold by params['num_replicas'], it clips less than one "

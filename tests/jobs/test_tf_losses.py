@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.jobs import losses
+from estimator_trainer.jobs import job, keras_model_fn, losses
 
 pytestmark = pytest.mark.usefixtures('tensor_shapes')
 SUM, MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
@@ -67,3 +67,24 @@ def test_estimators_optimizers_divide_by_the_replicas(two):
 def test_without_a_strategy():
     assert float(losses.share(tf.constant([2.0, 3.0, 4.0, 5.0]), tf.constant(0.5))) == 4.0
     assert float(losses.of_replica(tf.constant([2.0, 3.0, 4.0, 5.0]))) == 3.5
+
+
+@pytest.mark.parametrize('penalty, is_warned_of', [(None, True), (lambda model, params: None, False)])
+def test_losses_of_the_model_that_nothing_adds_are_warned_of_once(penalty, is_warned_of, caplog):
+    losses.say_unused.cache_clear()
+    parts = job.KerasParts(
+        loss=lambda labels, outputs, params: (outputs[:, 0] - labels) ** 2,
+        make_optimizer=lambda params: tf.keras.optimizers.legacy.SGD(0.1),
+        penalty=penalty,
+    )
+
+    def make_model(params):
+        inputs = tf.keras.Input([2])
+        return tf.keras.Model(inputs, tf.keras.layers.Dense(1, kernel_regularizer='l2')(inputs))
+
+    model_fn = keras_model_fn.make(make_model, parts)
+    for _ in range(2):
+        with tf.Graph().as_default():
+            tf.compat.v1.train.create_global_step()
+            model_fn(tf.ones([4, 2]), tf.zeros([4]), tf.estimator.ModeKeys.TRAIN, {})
+    assert caplog.text.count('nothing adds them to the loss of the job') == is_warned_of

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from estimator_trainer.config import trainer_config
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import input_fns
+from estimator_trainer.jobs import input_fns, losses
 from estimator_trainer.jobs.job import Job, KerasParts
 from estimator_trainer.run_dir import checkpoint_errors, checkpoints, training_file
 from estimator_trainer.training import custom_loop, keras_fit, keras_training, loop, plan, reports, run_task
@@ -179,6 +179,23 @@ def test_metrics_of_several_numbers_end_no_epoch(tmp_path, loop, caplog):
     with caplog.at_level('INFO', 'estimator_trainer'):
         loop(given).train(lambda step: None)
     assert 'mae ' in caplog.text and 'recall' not in caplog.text
+
+
+@pytest.mark.parametrize('loop', [keras_fit.KerasFitTrainer, custom_loop.CustomLoopTrainer])
+def test_what_a_layer_adds_to_its_losses_is_warned_of(tmp_path, loop, caplog):
+    class Adds(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = tf.keras.layers.Dense(1)
+
+        def call(self, features):
+            self.add_loss(tf.reduce_mean(features['x']))
+            return self.dense(features['x'])
+
+    losses.say_unused.cache_clear()
+    given = setup(tmp_path)
+    loop(dataclasses.replace(given, job=dataclasses.replace(JOB, make_model=lambda params: Adds()))).train(print)
+    assert caplog.text.count('nothing adds them to the loss of the job') == 1
 
 
 @pytest.mark.parametrize('loop', [keras_fit.KerasFitTrainer, custom_loop.CustomLoopTrainer])

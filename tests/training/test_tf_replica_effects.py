@@ -74,6 +74,20 @@ def test_gradients_that_no_optimizer_has_computed_are_warned_of(computed, caplog
     assert caplog.text.count('a step is as large as 2 steps of one batch') == (not computed)
 
 
+@pytest.mark.parametrize('model_fn, is_warned_of', [(len, True), (None, True), ('divided', False)])
+def test_an_optimizer_of_keras_divides_nothing(model_fn, is_warned_of, caplog):
+    optimizer_parts.note_gradients()
+    with tf.Graph().as_default():
+        weights = v1.get_variable('w', [3], use_resource=True)
+        optimizer = tf.keras.optimizers.legacy.SGD(0.1)
+        train_op = optimizer.apply_gradients([(tf.gradients(tf.reduce_sum(weights**2), weights)[0], weights)])
+        model_fn = divided if model_fn == 'divided' else model_fn
+        for plan in fakes.Plan(batches_per_step=2), fakes.Plan():
+            replica_effects.warn([train_op], plan, model_fn)
+        replica_effects.warn([train_op], fakes.Plan(batches_per_step=2, uses_parameter_servers=True), model_fn)
+    assert caplog.text.count('by an optimizer of Keras, which adds up the gradients of all 2 batches') == is_warned_of
+
+
 @pytest.mark.parametrize(
     'replicas, accumulated, with_ps, words',
     [

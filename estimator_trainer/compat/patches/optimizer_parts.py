@@ -80,12 +80,14 @@ def slot_name_of_v1(optimizer: Any, slot: str) -> str:
 
 _computed: weakref.WeakSet[tf.Graph] = weakref.WeakSet()
 _applied: weakref.WeakSet[tf.Graph] = weakref.WeakSet()
+_applied_by_keras: weakref.WeakSet[tf.Graph] = weakref.WeakSet()
 
 
 def note_gradients() -> None:
-    """From now on it is known whether an optimizer of tf.compat.v1.train has computed or applied gradients in a graph.
+    """From now on it is known which kind of optimizer has computed or applied gradients in a graph.
 
-    Touches: compute_gradients and apply_gradients of tf.compat.v1.train.Optimizer
+    Touches: compute_gradients and apply_gradients of tf.compat.v1.train.Optimizer, and apply_gradients of
+      tf.keras.optimizers.legacy.Optimizer
     Without it: the trainer cannot warn of gradients that are added up undivided
     For: the trainer
     """
@@ -93,12 +95,20 @@ def note_gradients() -> None:
     if not hasattr(kind.compute_gradients, 'notes'):
         kind.compute_gradients = _noting(kind.compute_gradients, _computed)
         kind.apply_gradients = _noting(kind.apply_gradients, _applied)
+        of_keras = tf.keras.optimizers.legacy.Optimizer
+        of_keras.apply_gradients = _noting(of_keras.apply_gradients, _applied_by_keras)
 
 
 def applies_what_it_has_not_computed(graph: tf.Graph) -> bool:
     """Whether since `note_gradients` an optimizer of tf.compat.v1.train has applied gradients in this graph, and none
     has computed some. compute_gradients divides by the number of replicas, and tf.gradients does not."""
     return graph in _applied and graph not in _computed
+
+
+def has_keras_applied(graph: tf.Graph) -> bool:
+    """Whether since `note_gradients` one of tf.keras.optimizers.legacy has applied gradients in this graph. It adds up
+    those of all replicas, and divides none."""
+    return graph in _applied_by_keras
 
 
 def _noting(original: Callable[..., Any], graphs: weakref.WeakSet[tf.Graph]) -> Callable[..., Any]:
