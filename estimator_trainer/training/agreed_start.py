@@ -19,6 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_trainer import exit_codes
+from estimator_trainer.data.files import dataset
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, file_errors, protocol
 from estimator_trainer.training import coordination
@@ -115,6 +116,11 @@ def agree(plan: Plan, files: Mapping[str, Any] | None = None) -> int:
 
 def _other_files(own: Mapping[str, Any] | None, of_chief: Mapping[str, Any] | None) -> str:
     own, of_chief = (contents or {'files': 0, 'examples': 0} for contents in (own, of_chief))
+    if dataset.difference(own, of_chief) <= dataset.OF_WINDOWS:
+        return (
+            f'forms other windows of the training files than the chief ({dataset.WHY_OTHER_WINDOWS}): give all tasks '
+            'the same'
+        )
     return (
         f'finds other training files than the chief: {own["files"]} with {own["examples"]} examples, the chief '
         f'{of_chief["files"]} with {of_chief["examples"]}. Let all files be there, the same on every machine, before '
