@@ -194,7 +194,7 @@ class _Left:
 
 
 class _LeftInFolder:
-    """As `_Left`, in a folder for indexes that cannot be written beside the files."""
+    """A proof for those that are left in a folder for indexes that cannot be written beside the files."""
 
     _matches = re.compile(rf'[0-9a-f]{{16}}-.+\.index\.[0-9a-f]{{8}}\.{_UNFINISHED}').fullmatch
 

@@ -3,7 +3,7 @@
 import contextlib
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +13,7 @@ from estimator_trainer.data.files.spec import Feature, FileSpec
 from estimator_trainer.data.files.units import Column
 from estimator_trainer.errors import UsageError
 
+Example: TypeAlias = Mapping[str, Any]  # the tf.train.Feature of each name
 _TYPES = (tf.float32, tf.int64, tf.string)
 _KINDS = {'float_list': 'float32', 'int64_list': 'int64', 'bytes_list': 'string'}  # of a tf.Example
 
@@ -80,10 +81,8 @@ def with_plain_defaults(features: Mapping[str, Feature]) -> dict[str, Feature]:
     }
 
 
-def contradiction(features: Mapping[str, Feature], records: Iterable[bytes]) -> str:
-    """How the features of a spec contradict all of these serialized tf.Examples: the end of a message. '' if they do
-    not, or if a record is damaged."""
-    examples = _examples(records)
+def contradiction(features: Mapping[str, Feature], examples: Sequence[Example]) -> str:
+    """How the features of a spec contradict all of these examples: the end of a message. '' if they do not."""
     for name, feature in _by_key(features).items() if examples else ():
         kinds = {example[name].WhichOneof('kind') for example in examples if name in example} - {None}
         types = [_KINDS[kind] for kind in sorted(kinds)]
@@ -114,10 +113,9 @@ def _other_size(name: str, feature: Feature, held: Iterable[tf.train.Feature]) -
     )
 
 
-def likely_misspelt(features: Mapping[str, Feature], records: Iterable[bytes]) -> list[tuple[str, str]]:
-    """Pairs of a feature of the spec that none of these serialized tf.Examples has, and one that they have, that is not
-    in the spec, and whose name is like it. A feature that may be absent would stay empty without an error."""
-    examples = _examples(records)
+def likely_misspelt(features: Mapping[str, Feature], examples: Sequence[Example]) -> list[tuple[str, str]]:
+    """Pairs of a feature of the spec that none of these examples has, and one that they have, that is not in the spec,
+    and whose name is like it. A feature that may be absent would stay empty without an error."""
     features = _by_key(features)
     held = {name for example in examples for name in example}
     absent = [name for name, feature in features.items() if name not in held and _may_be_absent(feature)]
@@ -134,12 +132,13 @@ def _may_be_absent(feature: Feature) -> bool:
     return not isinstance(feature, tf.io.FixedLenFeature) or feature.default_value is not None
 
 
-def _examples(records: Iterable[bytes]) -> list[Mapping[str, tf.train.Feature]]:
-    """The features of each of these serialized tf.Examples; none if one is damaged."""
-    try:
-        return [tf.train.Example.FromString(record).features.feature for record in records]
-    except DecodeError:
-        return []
+def decoded(records: Iterable[bytes]) -> list[Example]:
+    """The features of each of these serialized tf.Examples, without the records that are none."""
+    those: list[Example] = []
+    for record in records:
+        with contextlib.suppress(DecodeError):
+            those.append(tf.train.Example.FromString(record).features.feature)
+    return those
 
 
 def message(error: Exception) -> str:

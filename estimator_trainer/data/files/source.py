@@ -21,7 +21,8 @@ from estimator_trainer.errors import BadExample, DatasetError, UsageError
 
 _log = logging.getLogger('estimator_trainer')
 _RECENT_BATCHES = 64  # more than are read ahead of a step
-_LOOKED_AT = 8  # examples, before any is trained
+_LOOKED_AT = 8  # examples, before any is trained, and as many more as may be left out
+_MOST_LOOKED_AT = 1000  # of those more; if more may be left out, nothing is certain before
 _open: 'weakref.WeakSet[Source]' = weakref.WeakSet()
 
 
@@ -141,18 +142,20 @@ class Source:
         """Looks at the first tf.Examples. Those that cannot be read are reported when a batch needs them.
 
         Raises:
-            UsageError: all of them lack a feature of the spec, or have it with another type.
+            UsageError: all of them lack a feature of the spec, or have it with another type, and so many may not be left
+                out.
         """
-        ids = np.arange(min(_LOOKED_AT, self.num_examples))
-        if not KNOWN_FORMATS[self.file_format].has_examples or self.tolerance.most >= len(ids):
+        if not KNOWN_FORMATS[self.file_format].has_examples:
             return
+        most = self.tolerance.most  # so many may contradict the spec without an error
+        ids = np.arange(min(_LOOKED_AT + most if most <= _MOST_LOOKED_AT else _LOOKED_AT, self.num_examples))
         with contextlib.suppress(BadExample, DatasetError):
             raw, bad = self._load(ids)
-            if bad:
-                return
-            if contradiction := parsing.contradiction(self.features, raw[0]):
+            examples = parsing.decoded(record for number, record in zip(ids, raw[0]) if number not in bad)
+            contradiction = parsing.contradiction(self.features, examples) if len(examples) > most else ''
+            if contradiction:
                 raise UsageError(f'{self._names[0]} {contradiction}')
-            for name, held in parsing.likely_misspelt(self.features, raw[0]):
+            for name, held in parsing.likely_misspelt(self.features, examples):
                 _log.warning(
                     'WARNING: none of the first %d examples of %s has the feature %r, which stays empty; they have %r, '
                     'which is not in the FileSpec. Correct the name there if it is misspelt.',

@@ -18,7 +18,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from estimator_trainer.errors import DatasetError, DatasetUnavailable
@@ -173,20 +173,44 @@ class Folder:
                     return True
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
+    def give_up(self, needed: int) -> int:
+        """Removes the files that were used least recently, until the disk has so many bytes more.
+
+        Returns:
+            The bytes that are free now and were not. If all that may be removed has fewer than `needed`, nothing is
+            removed, and these fewer are returned.
+        """
+        with self._lock:
+            held = self._in_use()
+            removable = [file for file in _least_used_first(self._files()) if _may_go(file, held)]
+            all_bytes = sum(file.size for file in removable)
+            if all_bytes < needed:
+                return all_bytes
+            gained = 0
+            for file in removable:
+                if gained >= needed:
+                    break
+                gained += self._remove(file)
+            return gained
+
+    def _remove(self, file: _File) -> int:
+        """Removes a file, and its folder if it was the last one there. Returns the bytes that are free now."""
+        with contextlib.suppress(OSError):
+            removal.file(file.path, self._proof)
+            removal.empty_folder(os.path.dirname(file.path), self._proof)
+        return 0 if os.path.lexists(file.path) else file.size
+
     def _make_room(self, needed: int) -> int:
         """Removes the files that were used least recently, and returns the bytes that may be written then, at most
         `needed`."""
         files, held = self._files(), self._in_use()
         total = sum(file.size for file in files)
         self._unfinished = sum(file.size for file in files if file.is_kept)
-        for file in sorted(files, key=lambda file: (file.path.endswith('.index'), file.used)):
+        for file in _least_used_first(files):
             if total + needed <= self.most_bytes:
                 break
-            if file.entry not in held and not file.is_kept:
-                with contextlib.suppress(OSError):
-                    removal.file(file.path, self._proof)
-                    total -= file.size
-                    removal.empty_folder(os.path.dirname(file.path), self._proof)  # if that was the last one
+            if _may_go(file, held):
+                total -= self._remove(file)
         return min(needed, self.most_bytes - total)
 
     def _files(self) -> list[_File]:
@@ -220,6 +244,14 @@ class Folder:
         if self._in_use_fd is not None:
             os.close(self._in_use_fd)
             self._in_use_fd = None
+
+
+def _least_used_first(files: Iterable[_File]) -> list[_File]:
+    return sorted(files, key=lambda file: (file.path.endswith('.index'), file.used))
+
+
+def _may_go(file: _File, held: Collection[str]) -> bool:
+    return file.entry not in held and not file.is_kept
 
 
 def _own_folder(path: str) -> str:

@@ -50,7 +50,7 @@ def copies(paths: Sequence[RemotePath], cache: Cache) -> list[str]:
     """Fetches the copies that are not there yet, and returns the paths of all copies in the order of the objects.
 
     Raises:
-        DatasetError: an object has changed, the store refuses, or there is no room.
+        DatasetError: an object has changed, the store refuses, or there is no room even without what nobody holds.
         DatasetUnavailable: the store does not answer.
     """
     cache.folder.hold({entry_of(path): path.size for path in paths})
@@ -71,6 +71,8 @@ def fetch(objects: Sequence[tuple[RemotePath, str, str]], cache: Cache) -> list[
     total = sum(path.size for path, _, _ in missing)
     if missing:
         free = shutil.disk_usage(cache.folder.made('')).free
+        if total > free:
+            free += cache.folder.give_up(total - free)
         if total > free:
             raise DatasetError(
                 f'{os.path.dirname(missing[0][0])}: {total / 1e6:,.0f} MB are to be fetched to {cache.folder.path}, '

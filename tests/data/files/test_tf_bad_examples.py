@@ -252,13 +252,26 @@ def test_a_spec_that_all_examples_contradict(tmp_path, ending):
     open_source(str(path), FileSpec({'id': tf.io.RaggedFeature(tf.string, value_key='s')}))  # of another name there
 
 
+@pytest.mark.parametrize('most', [0, 7, 8, 40, 58])
+def test_a_spec_that_more_examples_contradict_than_may_be_left_out(tmp_path, most):
+    path = records(tmp_path, {5: b'?'})  # which says nothing
+    features = {'misspelt': tf.io.FixedLenFeature([], tf.int64)}
+    with pytest.raises(UsageError, match="has no feature 'misspelt'"):
+        open_source(str(path), FileSpec(features), max_bad_examples=most)
+    open_source(str(path), FileSpec(features), max_bad_examples=COUNT)  # each of them may be left out
+    path = records(tmp_path, {most: written.example(most, misspelt=written.int64(1))})
+    open_source(str(path), FileSpec(features), max_bad_examples=most)
+
+
 @pytest.mark.parametrize(
     'name, is_like', [('itemz', True), ('price', False), ('items', False)], ids=['misspelt', 'rare', 'right']
 )
-def test_a_misspelt_feature_that_may_be_absent_has_a_warning(tmp_path, caplog, name, is_like):
+@pytest.mark.parametrize('most', [0, 2000])
+def test_a_misspelt_feature_that_may_be_absent_has_a_warning(tmp_path, caplog, name, is_like, most):
     path = tmp_path / 'part-0.tfrecord'
     written.write_records(path, [written.example(i, items=written.int64(i)) for i in range(COUNT)])
-    open_source(str(path), FileSpec({'id': tf.io.FixedLenFeature([], tf.int64), name: tf.io.VarLenFeature(tf.int64)}))
+    spec = FileSpec({'id': tf.io.FixedLenFeature([], tf.int64), name: tf.io.VarLenFeature(tf.int64)})
+    open_source(str(path), spec, max_bad_examples=most)
     expected = f"none of the first 8 examples of {path} has the feature '{name}', which stays empty; they have 'items'"
     assert (expected in caplog.text) == is_like
     assert is_like or 'WARNING' not in caplog.text

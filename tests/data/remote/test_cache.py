@@ -4,17 +4,15 @@ import os
 import subprocess
 import sys
 import threading
-import types
 
 import pytest
 
 obstore = pytest.importorskip('obstore')
 
 from estimator_trainer.data.files import listing  # noqa: E402
-from estimator_trainer.data.remote import bounded_folder, paths, patience, threads, whole_copies  # noqa: E402
+from estimator_trainer.data.remote import paths, patience, threads, whole_copies  # noqa: E402
 from estimator_trainer.data.remote.cache import Cache, entry_of  # noqa: E402
 from estimator_trainer.errors import DatasetError, DatasetUnavailable, UsageError  # noqa: E402
-from estimator_trainer.run_dir import removal  # noqa: E402
 from tests.storage import memory_store  # noqa: E402
 from tests.storage.memory_store import BUCKET  # noqa: E402
 
@@ -220,12 +218,6 @@ def test_a_new_version_has_an_entry_of_its_own(remote, found, tmp_path):
     assert read(Cache(str(tmp_path), 10**6).copy(again)) == b'new' and read(old) == CONTENT['data/part-0']
 
 
-def test_a_disk_without_room_is_named(remote, found, tmp_path, monkeypatch):
-    monkeypatch.setattr(whole_copies.shutil, 'disk_usage', lambda folder: types.SimpleNamespace(free=10))
-    with pytest.raises(DatasetError, match='0 MB are free; lower --data_cache_mib, or name another folder'):
-        whole_copies.copies(found, Cache(str(tmp_path), 10**6))
-
-
 def test_a_file_object_reads_what_is_asked_for(remote, found, tmp_path):
     found[2].cache = Cache(str(tmp_path), 10**6)
     file = paths.RemoteFile(found[2])
@@ -255,42 +247,3 @@ def test_a_store_that_is_away_is_one_error(remote, found, tmp_path, monkeypatch)
 def test_needs_no_tensorflow():
     program = 'import sys, estimator_trainer.data.files.listing; sys.exit("tensorflow" in sys.modules)'
     assert subprocess.run([sys.executable, '-c', program], timeout=300).returncode == 0
-
-
-def files_below(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob('*') if path.is_file())
-
-
-def test_files_of_others_in_the_folder_stay(remote, found, tmp_path):
-    mine = ['thesis/chapter1.tex', 'in_use/list', '0123456789abcdef/notes.txt', 'note.index', 'half.part']
-    for name in mine:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(bytes(5000))  # more than the cache may hold
-        os.utime(tmp_path / name, (0, 0))
-    cache = Cache(str(tmp_path), 3000)
-    cache.folder.hold({entry_of(found[0]): 1000})
-    for path in found:
-        assert read(cache.copy(path)) == CONTENT[path.name]
-    own = tmp_path / bounded_folder.OWN
-    assert held_bytes(cache) <= 3000 + 200 and cache.folder.path == str(own)
-    assert [name for name in files_below(tmp_path) if not name.startswith(own.name)] == sorted(mine)
-    assert Cache(str(tmp_path), 3000).folder.path == str(own)  # the next process finds it
-
-
-def test_files_that_others_put_into_the_folder_later_stay(remote, found, tmp_path):
-    Cache(str(tmp_path), 3000).copy(found[0])
-    (tmp_path / 'thesis').mkdir()
-    for name in ('thesis/chapter1.tex', 'letter', 'in_use/letter'):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(bytes(5000))
-    cache = Cache(str(tmp_path), 3000)
-    assert cache.folder.path == str(tmp_path)
-    for path in found:
-        cache.copy(path)
-    assert {'thesis/chapter1.tex', 'letter', 'in_use/letter'} <= set(files_below(tmp_path))
-
-
-def test_the_folder_of_an_earlier_version_is_used_further(remote, found, tmp_path):
-    old = Cache(str(tmp_path), 10**6).copy(found[0])
-    os.unlink(tmp_path / removal.MARK)
-    assert Cache(str(tmp_path), 10**6).copy(found[0]) == old and len(ranges(remote)) == 1
