@@ -31,6 +31,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from estimator_trainer import compat, exit_codes
+from estimator_trainer.data.files import contents
 from estimator_trainer.errors import BadExample, UsageError
 from estimator_trainer.run_dir import files
 from estimator_trainer.this_process import log
@@ -82,10 +83,12 @@ class Parts:
                 tables = [pa.table(_distinct(list(_scalars(columns)))) for columns in batches]
                 for table in tables:
                     _same_columns(table.schema.names, tables[0].schema.names)
-                pyarrow.csv.write_csv(pa.concat_tables(tables), temporary)
+                with open(temporary, 'wb') as binary:  # pyarrow takes no path that is not UTF-8
+                    pyarrow.csv.write_csv(pa.concat_tables(tables), binary)
             else:
                 tables = [pa.table({name: _nested(array) for name, array in columns.items()}) for columns in batches]
-                pyarrow.parquet.write_table(pa.concat_tables(tables), temporary)
+                with open(temporary, 'wb') as binary:
+                    pyarrow.parquet.write_table(pa.concat_tables(tables), binary)
 
     def join(self, to: str, each: Callable[[int], None]) -> None:
         """Writes all parts, in their order, into one file. Calls `each(part)` before each part.
@@ -177,9 +180,10 @@ def _join_parquet(paths: Iterable[str], to: str) -> None:
     with contextlib.ExitStack() as stack:
         writer = None
         for path in paths:
-            table = pyarrow.parquet.read_table(path, partitioning=None)
+            table = pyarrow.parquet.read_table(contents.for_pyarrow(path), partitioning=None)
             if writer is None:
-                writer = stack.enter_context(pyarrow.parquet.ParquetWriter(to, table.schema))
+                file = stack.enter_context(open(to, 'wb'))
+                writer = stack.enter_context(pyarrow.parquet.ParquetWriter(file, table.schema))
             writer.write_table(table)
 
 

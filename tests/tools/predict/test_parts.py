@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,17 @@ def test_what_is_missing(tmp_path):
     (tmp_path / 'part-000001.csv').unlink()
     (tmp_path / 'part-000001.csv.7.tmp').touch()
     assert kept.missing() == [1]
+
+
+@pytest.mark.parametrize('suffix', plans.SUFFIXES)
+def test_a_folder_whose_name_is_not_utf8(tmp_path, suffix):
+    folder = os.fsdecode(os.fsencode(tmp_path) + b'/caf\xe9')
+    os.mkdir(folder)
+    write(folder, suffix).join(f'{folder}/all', lambda part: None)
+    (tmp_path / 'other').mkdir()
+    write(tmp_path / 'other', suffix).join(str(tmp_path / 'other' / 'all'), lambda part: None)
+    with open(f'{folder}/all', 'rb') as file:
+        assert file.read() == (tmp_path / 'other' / 'all').read_bytes()
 
 
 def test_parquet_has_lists(tmp_path):
