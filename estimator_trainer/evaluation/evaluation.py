@@ -218,10 +218,10 @@ class Evaluation:
         return metrics
 
     def _decide(self) -> None:
-        if self._rule is None or early_stopping.decision(self._rule, self._model_dir):
+        if self._rule is None or early_stopping.decision(self._rule, self._model_dir, self._data):
             return
         lines = self._lines.read()
-        verdict = early_stopping.decide(self._rule, lines[self._since(lines) :], self._model_dir)
+        verdict = early_stopping.decide(self._rule, lines[self._since(lines) :], self._model_dir, self._data)
         if verdict:
             _log.info('early stopping: %s', early_stopping.sentence(verdict))
 

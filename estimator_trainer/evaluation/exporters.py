@@ -14,8 +14,10 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import serving_inputs
 from estimator_trainer.evaluation.evaluation import Evaluator
 from estimator_trainer.evaluation.serving_inputs import ServingInputFn
@@ -160,6 +162,11 @@ class BestExporter(tf.estimator.Exporter):
             raise ValueError(
                 f'export/best goes by {self.metric!r}, which the evaluation does not '
                 f'give: it has {", ".join(sorted(eval_result))}.'
+            )
+        if np.ndim(eval_result[self.metric]):
+            raise UsageError(
+                f'export/best goes by {self.metric!r}, which has the shape {np.shape(eval_result[self.metric])}; let '
+                'the best_metric of the job be one number.'
             )
         value = float(eval_result[self.metric])
         best = best_so_far(export_path) or self._repaired(export_path, int(eval_result['global_step']))

@@ -5,9 +5,11 @@ import json
 import os
 import shutil
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exporters
 from estimator_trainer.run_dir import metrics_log
 
@@ -152,6 +154,12 @@ def test_a_missing_metric_names_those_there_are(tmp_path):
         Best(tmp_path).make('auc').export(
             FakeEstimator(), str(tmp_path), 'c', dict(loss=1.0, accuracy=0.5, global_step=3), False
         )
+
+
+def test_a_metric_of_several_numbers_cannot_be_the_best(tmp_path):
+    results = dict(loss=1.0, accuracy=np.array([0.5, 0.6]), global_step=3)
+    with pytest.raises(UsageError, match=r"'accuracy', which has the shape \(2,\)"):
+        Best(tmp_path).make('accuracy').export(FakeEstimator(), str(tmp_path), 'c', results, False)
 
 
 @pytest.mark.parametrize(
