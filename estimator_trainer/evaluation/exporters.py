@@ -23,7 +23,7 @@ from estimator_trainer.evaluation.evaluation import Evaluator
 from estimator_trainer.evaluation.serving_inputs import ServingInputFn
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.job_types import Estimator
-from estimator_trainer.run_dir import events, file_names, locks, metrics_log, protocol, removal
+from estimator_trainer.run_dir import events, file_names, files, locks, metrics_log, protocol, removal
 
 _log = logging.getLogger('estimator_trainer')
 _BEST_JSON = 'best.json'
@@ -100,7 +100,8 @@ class Exports:
 
 
 class InOwnFolder:
-    """An evaluator whose exports are written in a folder of their own, and moved when they are whole and marked."""
+    """An evaluator whose exports are written in a folder of their own, and moved when they are whole, marked and on the
+    disk: what names them, and what removes earlier ones, comes after."""
 
     def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator
@@ -123,7 +124,9 @@ class InOwnFolder:
                 seconds = int(os.path.basename(exported))
                 while os.path.lexists(path := os.path.join(folder, str(seconds))):
                     seconds += 1
+                files.flush_tree(exported)
                 os.rename(exported, path)
+                files.flush(folder)
         finally:
             removal.tree(own, removal.Marked(own))
         return path
@@ -191,6 +194,7 @@ class BestExporter(tf.estimator.Exporter):
             },
             durable=True,
         )
+        files.flush(export_path)  # the name of best.json, before the model that the old one names goes
         _remove_others(export_path, os.path.basename(path), best if best and best['saved_model'] else None)
         where = protocol.path_for_user(path, os.environ)
         _log.info('export: %s %.4f at step %d is the best so far: %s', self.metric, value, step, where)

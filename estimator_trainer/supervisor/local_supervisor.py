@@ -263,7 +263,7 @@ class LocalSupervisor(Supervisor[list[int]]):
             run.earlier_starts, run.report, run.status, run.training, False, False, run.last_metrics, run.named_step
         )
         self._earlier = run_starts.newest(starts)
-        history = report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say)
+        history = report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say, durable=True)
         if not self._earlier or history.write({run_starts.KEY: self._earlier}):  # or report.json alone knows of them
             with contextlib.suppress(OSError):
                 removal.file(self._report, removal.Named(re.escape(file_names.REPORT)))

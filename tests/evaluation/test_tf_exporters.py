@@ -118,6 +118,16 @@ def test_the_new_model_is_there_before_the_old_one_goes(tmp_path):
     assert (run.best, saved_models(tmp_path)) == (before, ['1001'])
 
 
+def test_an_export_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    """Or a machine that loses its power may have removed the old model, and have half of the new one."""
+    named, flush_tree = [], exporters.files.flush_tree
+    monkeypatch.setattr(
+        exporters.files, 'flush_tree', lambda path: (named.append(saved_models(tmp_path)), flush_tree(path))
+    )
+    exporters.InOwnFolder(FakeEstimator()).export_saved_model(str(tmp_path), lambda: None, checkpoint_path='x')
+    assert (named, saved_models(tmp_path)) == ([[]], ['1000'])
+
+
 @pytest.mark.parametrize('lost', ['best.json', 'saved_model', 'torn best.json'])
 def test_a_record_or_model_that_is_gone_is_replaced(tmp_path, lost):
     run = Best(tmp_path)

@@ -218,17 +218,18 @@ class JsonFile:
     Args:
       path: None if nothing is to be written.
       say: called once with the reason if the file cannot be written.
+      durable: it is on the disk before it has its name.
     """
 
-    def __init__(self, path: str | None, say: Callable[[str], None]):
-        self._path, self._say = path, say
+    def __init__(self, path: str | None, say: Callable[[str], None], durable: bool = False):
+        self._path, self._say, self._durable = path, say, durable
 
     def write(self, value: Mapping) -> bool:
         """Whether it was written."""
         if self._path is None:
             return False
         try:
-            protocol.write_json(self._path, value)
+            protocol.write_json(self._path, value, self._durable)
         except OSError as error:
             self._say(f'{self._path} cannot be written: {error.strerror}; the run goes on')
             self._say = lambda text: None

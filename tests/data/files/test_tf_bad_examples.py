@@ -8,8 +8,8 @@ import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.data.files import FileSpec, file_batches, open_source, source
-from estimator_trainer.errors import BadExample, UsageError
+from estimator_trainer.data.files import FileSpec, file_batches, index, open_source, source
+from estimator_trainer.errors import BadExample, DatasetError, UsageError
 from tests.data.files import written
 
 COUNT = 60
@@ -262,3 +262,18 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, ending):
         for _ in range(100):
             next(data)
     assert 'has changed' in str(source.failure())
+
+
+@pytest.mark.parametrize('ending', ['tfrecord', 'csv'])
+def test_a_file_that_grows_while_it_is_opened(tmp_path, monkeypatch, ending):
+    path, load_all = tmp_path / f'part-0.{ending}', index.load_all
+    written.write_file(path, range(COUNT))
+
+    def load_all_and_grow(*args):
+        indexes = load_all(*args)
+        written.write_file(path, range(COUNT + 1))
+        return indexes
+
+    monkeypatch.setattr(index, 'load_all', load_all_and_grow)
+    with pytest.raises(DatasetError, match='part-0.* has changed while it was in use'):
+        open_source(str(path), written.spec(ending))
