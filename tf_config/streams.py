@@ -3,7 +3,7 @@ was closed.
 
 Python raises an exception if a program writes to a pipe that nobody reads any more, or to a terminal that has been
 closed. Nobody needs such output, and its loss must not end a program that has something else to do. Every command of
-this project calls `outlive_readers` before anything else.
+this project calls `outlive_readers` before anything else (`inherited.py`).
 """
 
 import errno
