@@ -14,10 +14,13 @@ from tf_config import inherited
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 120
 OPENS = """
-import os, subprocess
+import os, subprocess, sys
 from tf_config import inherited
 inherited.mend()
 assert os.open('/dev/null', os.O_RDONLY) > 2
+sys.stdout.buffer.write(b'said')
+print('said', file=sys.stderr, flush=True)
+assert sys.stdin.read() == ''
 child = ['sh', '-c', 'echo said && echo said >&2 && ! read line']  # with the descriptors of this process
 os._exit(subprocess.run(child).returncode)
 """

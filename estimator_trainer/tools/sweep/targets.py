@@ -11,9 +11,9 @@ job, which is somebody else's code and may import TensorFlow:
     python -m estimator_trainer.tools.sweep.targets PARAMS VARIED FLAG…
 
 PARAMS is a JSON list of texts name=value that a trial may give its job. VARIED is a JSON object, {name: flag of the
-trainer}; a flag whose name is a param of the job is left out. FLAG… are the flags of all trials. It writes a line of JSON
-to stdout: the job's `params`, {name: default}, and `best`, its best_metric and best_mode. The exit code is not 0 if one
-of PARAMS cannot be.
+trainer}; a flag whose name is a param of the job is left out. FLAG… are the flags of all trials. It writes a line of
+JSON to stdout: the job's `params`, {name: default}, and `best`, its best_metric and best_mode. The exit code is not 0
+if one of PARAMS cannot be.
 """
 
 import contextlib
