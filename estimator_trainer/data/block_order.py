@@ -7,6 +7,7 @@ position alone.
 """
 
 import functools
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -57,6 +58,17 @@ class BlockOrder:
     def num_windows(self) -> int:
         """The number of windows of the first epoch."""
         return len(self._epoch(0)[1]) - 1
+
+    @property
+    def digest(self) -> str:
+        """Changes with the sizes of the blocks, and where bytes may end a window, with the bytes of both.
+
+        Two orders with one digest and one seed have the same windows in each epoch.
+        """
+        digest = hashlib.sha256(self._sizes.astype(np.int64).tobytes())
+        if np.sort(self._bytes)[-WINDOW_BLOCKS:].sum() > self._window_bytes:
+            digest.update(np.append(self._bytes, self._window_bytes).astype(np.int64).tobytes())
+        return digest.hexdigest()[:16]
 
     def blocks_at(self, position: int) -> np.ndarray:
         """The blocks of the window of this position, int64."""

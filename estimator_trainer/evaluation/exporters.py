@@ -100,8 +100,7 @@ class Exports:
 
 
 class InOwnFolder:
-    """An evaluator whose exports are written in a folder of their own, and moved when they are whole, marked and on the
-    disk: what names them, and what removes earlier ones, comes after."""
+    """An evaluator whose exports are written in a folder of their own, and moved when they are whole and on the disk."""
 
     def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator
@@ -167,10 +166,8 @@ class BestExporter(tf.estimator.Exporter):
                 f'give: it has {", ".join(sorted(eval_result))}.'
             )
         if np.ndim(eval_result[self.metric]):
-            raise UsageError(
-                f'export/best goes by {self.metric!r}, which has the shape {np.shape(eval_result[self.metric])}; let '
-                'the best_metric of the job be one number.'
-            )
+            shape = np.shape(eval_result[self.metric])
+            raise UsageError(f'export/best goes by {self.metric!r}, which has the shape {shape}: give it one number.')
         value = float(eval_result[self.metric])
         best = best_so_far(export_path) or self._repaired(export_path, int(eval_result['global_step']))
         best = best or self._of_an_earlier_program(export_path)

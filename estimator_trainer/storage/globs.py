@@ -45,6 +45,26 @@ def matching(names: Iterable[str], pattern: Pattern) -> list[str]:
     return [name for name in found if _matches(name.split('/'), pattern.parts)]
 
 
+def folders(names: Iterable[str], meant: Iterable[str], pattern: Pattern) -> list[str]:
+    """The folders of the names that a pattern means, but for those in which it means a name; sorted.
+
+    Args:
+        names: relative to the pattern's folder.
+        meant: those of them that the pattern means.
+        pattern: the pattern.
+    """
+    return matching(_folders_of(names) - _folders_of(meant), pattern)
+
+
+def _folders_of(names: Iterable[str]) -> set[str]:
+    """All folders that the names lie in."""
+    known: set[str] = set()
+    for name in names:
+        while (name := name.rpartition('/')[0]) and name not in known:
+            known.add(name)
+    return known
+
+
 def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     """`*` stays within a folder, and neither `*` nor `**` finds hidden files."""
     if not pattern or not parts:

@@ -245,7 +245,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         self._status.write(status)
         if self._terminal.has_line:
             folder = self._opts.model_dir
-            last = self._status.files.call(lambda: RunFolder(folder).newest_metrics, {}) if folder else {}
+            last: dict = self._status.files.call(lambda: RunFolder(folder).newest_metrics, {}) if folder else {}
             parts = progress_line.cluster_line(status, last)
             self._terminal.show((lambda width: progress_line.joined(parts, width)) if parts else None)
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from estimator_trainer.data.files import dataset
 from estimator_trainer.run_dir import config_file
 
 _LOOK_SECS = 0.5
@@ -16,6 +17,11 @@ def difference(own: Mapping[str, Any] | None, of_chief: Mapping[str, Any] | None
         own, of_chief: what they hold, as FileDataset.contents; None: none are read.
     """
     own, of_chief = (contents or {'files': 0, 'examples': 0} for contents in (own, of_chief))
+    if dataset.difference(own, of_chief) <= dataset.OF_WINDOWS:
+        return (
+            f'forms other windows of the training files than the chief ({dataset.WHY_OTHER_WINDOWS}): give all tasks '
+            'the same'
+        )
     return (
         f'finds other training files than the chief: {own["files"]} with {own["examples"]} examples, the chief '
         f'{of_chief["files"]} with {of_chief["examples"]}. Let all files be there, the same on every machine, before '
@@ -42,7 +48,7 @@ def look(
     deadline = clock() + secs
     while True:
         of_chief = config_file.files(model_dir)
-        if not of_chief or of_chief == own:
+        if not of_chief or not dataset.difference(of_chief, own or {}):
             return ''
         if clock() >= deadline:
             return difference(own, of_chief)

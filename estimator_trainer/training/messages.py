@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from estimator_trainer.config import mixed_precision
+from estimator_trainer.data.files import dataset
 from estimator_trainer.jobs import job_data, metric_names
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.run_dir import metrics_log, protocol, training_file
@@ -160,9 +161,13 @@ def say_changed_files(before: Mapping[str, Any] | None, now: Mapping[str, Any] |
     """Warns where a run goes on with other training files than those of its last start.
 
     Args:
-        before, now: FileDataset.contents; None or {}: there were none. Earlier versions recorded no units.
+        before, now: FileDataset.contents; None or {}: there were none.
     """
-    if before and now and {'units': now.get('units'), **before} != {'units': None, **now}:
+    differ = dataset.difference(before, now) if before and now else set()
+    if differ and differ <= dataset.OF_WINDOWS:
+        said = 'WARNING: --shuffle=blocks forms other windows of the training files than at the last start (%s); '
+        _log.warning(f'{said}from here on the examples come in another order', dataset.WHY_OTHER_WINDOWS)
+    elif before and now and differ:
         _log.warning(
             'WARNING: the training files have changed since the last start: %s file(s) with %s examples then, %s with '
             '%s now; from here on the examples come in another order',

@@ -270,16 +270,12 @@ def draw_apart(definition: graph_pb2.GraphDef) -> None:
     """Gives a definition other seeds: what it draws no longer depends on what its original draws. Functions that draw
     get other names."""
     functions = {function.signature.name: function for function in definition.library.function}
-    drawing: set[str] = set()
-    while (
-        more := {
-            name
-            for name, function in functions.items()
-            if any(draws(node) or drawing & {node.op, *calls(node)} for node in function.node_def)
-        }
-        - drawing
-    ):
-        drawing |= more
+    drawing, before = set[str](), -1
+    while len(drawing) > before:
+        before = len(drawing)
+        for name, function in functions.items():
+            if any(draws(node) or drawing & {node.op, *calls(node)} for node in function.node_def):
+                drawing.add(name)
     renamed = {name: f'{name}_apart' for name in drawing}
     for name in drawing:
         functions[name].signature.name = renamed[name]

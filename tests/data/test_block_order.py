@@ -78,3 +78,25 @@ def test_a_window_takes_no_more_than_it_may():
     for position in range(0, 80, 12):
         assert len(order.blocks_at(position)) <= 3
         assert set(order.examples(np.arange(position, min(position + 12, 80))) // 4) == set(order.blocks_at(position))
+
+
+def test_the_digest_is_of_what_forms_the_windows():
+    def order(sizes=(30, 15, 6, 40), num_bytes=(30, 15, 6, 40), window_bytes=50, seed=1):
+        return BlockOrder(sizes, num_bytes, seed, window_bytes)
+
+    digest = order().digest
+    assert digest == order(num_bytes=(30.0, 15, 6, 40)).digest == order(seed=2).digest
+    others = [order(window_bytes=52), order(num_bytes=(30, 16, 6, 40)), order(sizes=(30, 15, 7, 40))]
+    assert len({digest, *(each.digest for each in others)}) == 4
+    # Windows that only the number of blocks ends do not depend on bytes.
+    assert order(window_bytes=91).digest == order(window_bytes=200).digest == order([30, 15, 6, 40], [1] * 4).digest
+
+
+def test_orders_of_one_digest_are_one_order():
+    random = np.random.RandomState(1)
+    found = {}
+    for window_bytes in range(60, 260, 10):
+        for most in (3, 10, 12):
+            order = BlockOrder([3] * 40, random.randint(1, most, 40), 1, window_bytes)
+            found.setdefault(order.digest, set()).add(tuple(order.examples(np.arange(240))))
+    assert all(len(orders) == 1 for orders in found.values()) and 1 < len(found) < 60

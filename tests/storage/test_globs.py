@@ -32,6 +32,9 @@ PATTERNS = (
     '.*.csv',
     '**/.*.csv',
     '.folder/*',
+    '*',
+    'x/*',
+    '**',
     'part-[1].csv',
     'part-*.csv',
     'x/b.csv',
@@ -52,6 +55,10 @@ def test_as_glob(tmp_path, pattern):
     assert [inside[name] for name in globs.matching(inside, split)] == sorted(
         os.path.relpath(each, tmp_path) for each in files if os.path.isfile(each)
     )
+    meant = globs.matching(inside, split)
+    passed_over = {os.path.relpath(each, tmp_path / below) for each in files if os.path.isdir(each)} - {'.'}
+    passed_over -= {folder for folder in passed_over if any(name.startswith(f'{folder}/') for name in meant)}
+    assert globs.folders(inside, meant, split) == sorted(passed_over)
 
 
 def test_an_escaped_letter_is_itself():

@@ -83,7 +83,9 @@ def drawn_in_a_loop():
     return tf.map_fn(lambda _: tf.random.uniform([]), tf.zeros([1]))[0]
 
 
-@pytest.mark.parametrize('draw', [lambda: tf.random.uniform([]), tf.function(lambda: tf.random.uniform([])), drawn_in_a_loop])
+@pytest.mark.parametrize(
+    'draw', [lambda: tf.random.uniform([]), tf.function(lambda: tf.random.uniform([])), drawn_in_a_loop]
+)
 def test_each_micro_batch_draws_numbers_of_its_own(draw):
     def loss_of(features, labels):
         v1.set_random_seed(5)

@@ -217,7 +217,9 @@ def test_an_evaluation_calls_the_input_fn_unless_its_data_are_the_same(tmp_path,
     evaluator = keras_evaluator.KerasEvaluator(job, PARAMS, str(tmp_path), input_fn, same_data=same_data)
     batches = []
     evaluator._progress.batch = lambda: batches.append(len(calls))
-    tf.train.Checkpoint(model=evaluator.model, global_step=tf.Variable(3, dtype=tf.int64)).save(f'{tmp_path}/model.ckpt')
+    tf.train.Checkpoint(model=evaluator.model, global_step=tf.Variable(3, dtype=tf.int64)).save(
+        f'{tmp_path}/model.ckpt'
+    )
     for _ in sizes:
         evaluator.evaluate(tf.train.latest_checkpoint(str(tmp_path)))
     assert len(calls) == sizes[-1] and len(batches) == sum(sizes)

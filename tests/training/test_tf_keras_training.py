@@ -191,7 +191,10 @@ def test_what_a_job_gives_wrongly_is_refused_in_a_sentence(tmp_path):
         return tf.keras.Sequential([tf.keras.layers.Lambda(lambda features: features['x']), tf.keras.layers.Dense(1)])
 
     refused('gives a model that has no weights yet', make_model=sequential)
-    kinds = {'tf_keras.*SGD|keras.*SGD': tf.keras.optimizers.SGD, 'GradientDescent': tf.compat.v1.train.GradientDescentOptimizer}
+    kinds = {
+        'tf_keras.*SGD|keras.*SGD': tf.keras.optimizers.SGD,
+        'GradientDescent': tf.compat.v1.train.GradientDescentOptimizer,
+    }
     for name, kind in kinds.items():
         parts = dataclasses.replace(JOB.parts, make_optimizer=lambda params: kind(0.1))
         refused(f'make_optimizer gives a .*({name}).*, and one of tf.keras.optimizers.legacy is needed', parts)
@@ -201,11 +204,11 @@ def test_what_a_job_gives_wrongly_is_refused_in_a_sentence(tmp_path):
 
 def test_the_reported_rate_is_that_of_the_optimizer(tmp_path):
     def trained(**settings):
-        parts = dataclasses.replace(
-            JOB.parts, make_optimizer=lambda params: tf.keras.optimizers.legacy.SGD(**settings)
-        )
+        parts = dataclasses.replace(JOB.parts, make_optimizer=lambda params: tf.keras.optimizers.legacy.SGD(**settings))
         given = setup(tmp_path / str(len(settings)), '--save_summary_steps=1')
-        custom_loop.CustomLoopTrainer(dataclasses.replace(given, job=dataclasses.replace(JOB, parts=parts))).train(print)
+        custom_loop.CustomLoopTrainer(dataclasses.replace(given, job=dataclasses.replace(JOB, parts=parts))).train(
+            print
+        )
         found = summaries(tmp_path / str(len(settings)))
         return {step: value for tag, step, value in found if tag == 'learning_rate'}
 

@@ -90,7 +90,7 @@ def read_beginning_of_csv(path: str, size: int) -> tuple[bytes, bool]:
     if not _is_compressed(path, 'csv', data):
         return data, is_whole
     beginning = b''
-    while data and len(beginning) < size:  # several streams may follow each other
+    while data and len(beginning) < size:  # several streams may follow each other, and zeros
         unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)
         try:
             beginning += unpack.decompress(data, size - len(beginning))
@@ -98,7 +98,7 @@ def read_beginning_of_csv(path: str, size: int) -> tuple[bytes, bool]:
             raise damaged(path, error) from error
         if not unpack.eof:
             return beginning, False
-        data = unpack.unused_data
+        data = unpack.unused_data.lstrip(b'\0')
     return beginning, is_whole and not data
 
 
@@ -135,11 +135,34 @@ def decompressed(path: str) -> bytes:
     try:
         with _open(path) as file:
             data = file.read()
-        return gzip.decompress(data) if data.startswith(_GZIP) else zlib.decompress(data)
+        return gzip.decompress(data) if data.startswith(_GZIP) else _of_zlib(data)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise damaged(path, error) from error
     except OSError as error:
         raise unreadable.because(path, error) from error
+
+
+def is_zlib(path: str) -> bool:
+    """Whether a file begins as one that is compressed with zlib does. Raises DatasetError if it cannot be read."""
+    try:
+        if isinstance(path, RemotePath):
+            return path.cache.read(path, 0, min(2, path.size)).startswith(_ZLIB)
+        with open(path, 'rb') as file:
+            return file.read(2).startswith(_ZLIB)
+    except OSError as error:
+        raise unreadable.because(path, error) from error
+
+
+def _of_zlib(data: bytes) -> bytes:
+    """All streams of a file, one after the other, as gzip.decompress has them. Zeros may follow each."""
+    parts = []
+    while data:
+        unpack = zlib.decompressobj()
+        parts.append(unpack.decompress(data))
+        if not unpack.eof:
+            raise EOFError('it ends within a stream')
+        data = unpack.unused_data.lstrip(b'\0')
+    return b''.join(parts)
 
 
 def damaged(path: str, error: Exception) -> BadExample:

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.config import start_folder
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from estimator_trainer.data.files.spec import FileSpec
 
 _log = logging.getLogger('estimator_trainer')
+OF_WINDOWS = {'windows', 'blocks'}  # of FileDataset.contents
+WHY_OTHER_WINDOWS = 'by another --in_memory_mb or another version of pyarrow'
 
 
 def listed(flag: str, files: str, file_format: str) -> list[str]:
@@ -56,7 +58,8 @@ class FileDataset:
         in_memory: True, because the training examples are read in an exact order.
         shuffle: the value of --shuffle, after auto has been decided.
         contents: describes the files, for config.json and for the other tasks: the number of files and examples, a
-            digest of the names, sizes and counts of the training files, and the units of columns that have one.
+            digest of the names, sizes and counts of the training files, the units of the columns if files say types,
+            and for shuffle 'blocks' what decides the windows.
         evaluation_data: changes with the names, sizes and counts of the evaluation files, and with --eval_steps.
         serving_features: the features of a tf.Example that a SavedModel takes, by name.
 
@@ -95,7 +98,8 @@ class FileDataset:
         if recorded := units.names(train.units):
             self.contents['units'] = recorded
         if self.shuffle == 'blocks':  # the windows depend on the size of decoded blocks and on --in_memory_mb
-            self.contents['windows'] = batches.block_order(train, config.seed).num_windows
+            order = batches.block_order(train, config.seed)
+            self.contents |= {'windows': order.num_windows, 'blocks': order.digest}
         self.serving_features: dict[str, Any] = {
             name: feature for name, feature in train.features.items() if name not in (spec.label, spec.key)
         }
@@ -132,6 +136,19 @@ class FileDataset:
 
         source = self._sources['train_files' if mode == 'train' else 'eval_files']
         return batches.batches_of(source, mode, params, input_context, self.shuffle)
+
+
+def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
+    """The names of what differs between two `FileDataset.contents`.
+
+    Earlier versions recorded no blocks, and of the units only those that are not ''. What `one` lacks is no difference.
+    """
+    one = {'units': other.get('units'), 'blocks': other.get('blocks'), **one}
+    return {name for name in {*one, *other} if _without_empty(one.get(name)) != _without_empty(other.get(name))}
+
+
+def _without_empty(value: Any) -> Any:
+    return {name: held for name, held in value.items() if held} or None if isinstance(value, dict) else value
 
 
 def _contents(source: 'Source') -> dict[str, int | str]:

@@ -38,6 +38,7 @@ _log = logging.getLogger('estimator_trainer')
 _VERSION = 2  # of the rule that says where records begin
 PARALLEL_BYTES = 64 * 2**20  # fewer bytes are indexed in this process, because another one takes longer to start
 _POLL_SECS, _SAY_SECS = 0.05, 5.0
+_ALL_STREAMS = 'all_streams'  # the mark in the index of a compressed file that all of its streams were read
 _UNFINISHED = 'estimator_trainer'  # the ending of an index that is being written
 # An index is a zip file with the array `of` at its beginning, which proves that it is ours, even if it is damaged.
 _MARK_BYTES, _MARK, _MEMBER = 36, b'PK\x03\x04', b'of.npy'
@@ -100,7 +101,9 @@ def load(path: str, file_format: str, has_header: bool, folder: str | None) -> n
             with np.load(kept, allow_pickle=False) as held:  # the zip file has a checksum of each array
                 if tuple(held['of']) == key:
                     starts: np.ndarray = held['first'] + np.concatenate([[0], np.cumsum(held['sizes'], dtype=np.int64)])
-                    return starts
+                    # Earlier versions knew only the first of several streams of zlib.
+                    if not _is_compressed(path, starts) or _ALL_STREAMS in held or not contents.is_zlib(path):
+                        return starts
     return None
 
 
@@ -114,11 +117,12 @@ def make(path: str, file_format: str, has_header: bool, folder: str | None) -> n
         raise DatasetError(f'{path} has changed while it was read; start again when it is complete')
     sizes = np.diff(starts)
     small = sizes.astype(np.uint32) if not len(sizes) or sizes.max() < 2**32 else sizes
+    marks = {_ALL_STREAMS: True} if _is_compressed(path, starts) else {}
     for kept in _places(path, folder):
         with contextlib.suppress(OSError):
             if os.path.lexists(kept) and not _is_ours(kept):
                 continue  # a file of the user, who may have given it this name
-            write(kept, of=np.array(key), first=starts[0], sizes=small)
+            write(kept, of=np.array(key), first=starts[0], sizes=small, **marks)
             break
     return starts
 
@@ -126,6 +130,11 @@ def make(path: str, file_format: str, has_header: bool, folder: str | None) -> n
 def _key(path: str, file_format: str, has_header: bool) -> tuple[int, ...]:
     """The numbers that an index must have to be that of the file as it is now."""
     return _VERSION, _RULES[file_format].number + int(has_header), *unreadable.stamp(path)
+
+
+def _is_compressed(path: str, starts: np.ndarray) -> bool:
+    """Whether a file is compressed, without reading it: if it is not, its last record ends where the file ends."""
+    return int(starts[-1]) != unreadable.stamp(path).size
 
 
 def _places(path: str, folder: str | None) -> Iterator[str]:

@@ -13,11 +13,12 @@ from estimator_trainer.config import urls
 from estimator_trainer.data.files.spec import FORMATS, KNOWN_FORMATS
 from estimator_trainer.data.remote import paths as remote_paths
 from estimator_trainer.data.remote.paths import RemotePath
-from estimator_trainer.errors import DatasetError
+from estimator_trainer.errors import DatasetError, UsageError
 
 _log = logging.getLogger('estimator_trainer')
 _ALL_ENDINGS = tuple(ending for known in KNOWN_FORMATS.values() for ending in known.endings)
 _COMPRESSED = ('.gz', '.gzip', '.zlib')
+_TAB = '\t'
 
 
 class Stamp(NamedTuple):
@@ -46,17 +47,17 @@ def expand(files: str | Sequence[str], flag: str = '--train_files', folder: str 
     Raises:
         UsageError: the store of a URL cannot be used.
         DatasetError: a name or a glob matches no file, or a folder of data; or some files are of this machine, and
-            others in a store; or a folder cannot be listed.
+            others in a store; or a folder cannot be listed, or a file not be looked at.
         DatasetUnavailable: the store of a URL does not answer, or a file system.
     """
     patterns = [part.strip() for part in files.split(',')] if isinstance(files, str) else [os.fspath(p) for p in files]
     paths: set[str] = set()
     for pattern in patterns:
         if urls.is_url(pattern):
-            paths.update([pattern] if isinstance(pattern, RemotePath) else remote_paths.expand(pattern, flag))
+            paths.update([pattern] if isinstance(pattern, RemotePath) else remote_paths.expand(pattern, flag, _by_name))
             continue
         pattern = os.path.expanduser(pattern)
-        is_there = os.path.exists(os.path.join(folder, pattern))
+        is_there = _is_there(pattern, folder)
         matching = [pattern] if is_there else glob.glob(pattern, root_dir=folder or None, recursive=True)
         if not is_there:
             _check_listed(pattern, folder)
@@ -68,8 +69,23 @@ def expand(files: str | Sequence[str], flag: str = '--train_files', folder: str 
     return sorted(paths)
 
 
+def _is_there(pattern: str, root: str) -> bool:
+    """Whether a pattern is the name of something that is there. Raises DatasetError if the file system does not say."""
+    from estimator_trainer.data.files import unreadable
+
+    try:
+        os.stat(os.path.join(root, pattern))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError as error:
+        if glob.has_magic(pattern):  # hardly a name
+            return False
+        raise unreadable.because(os.path.join(root, pattern), error) from error
+    return True
+
+
 def _check_listed(pattern: str, root: str) -> None:
-    """glob.glob leaves out, without a word, what is in a folder that cannot be listed.
+    """glob.glob leaves out, without a word, what is in a folder that cannot be listed or entered.
 
     Args:
         root: the folder below which the pattern is, '' where that is the current one.
@@ -79,22 +95,34 @@ def _check_listed(pattern: str, root: str) -> None:
     """
     from estimator_trainer.data.files import unreadable
 
-    def check(error: OSError) -> None:
+    def check(error: OSError, folder: str = '') -> None:
         if isinstance(error, PermissionError):
-            said = 'WARNING: %s: %s cannot be listed (%s), and its files are left out'
-            _log.warning(said, pattern, error.filename, error.strerror)
+            said = f'WARNING: %s: %s cannot be {"entered" if folder else "listed"} (%s), and its files are left out'
+            _log.warning(said, pattern, folder or error.filename, error.strerror)
         elif not isinstance(error, FileNotFoundError | NotADirectoryError):
             raise unreadable.because(error.filename or pattern, error) from error
 
+    def check_entered(folder: str, name: str) -> None:
+        try:
+            os.lstat(os.path.join(folder, name))
+        except OSError as error:
+            check(error, folder)
+
     parts = pattern.split(os.sep)
     for number, part in enumerate(parts):
-        if not glob.has_magic(part):
-            continue
         above = os.sep.join(parts[:number]) or (os.sep if number else os.curdir)
+        if not glob.has_magic(part) and not glob.has_magic(above):
+            continue
+        name = next((each for each in parts[number:] if each != '**'), '')  # that is looked for in each folder
         folders = glob.glob(above, root_dir=root or None) if glob.has_magic(above) else [above]
         for folder in (os.path.join(root, each) for each in folders):
-            for _ in os.walk(folder, onerror=check) if part == '**' else ():
-                pass
+            if part == '**':
+                for below, _, _ in os.walk(folder, onerror=check):
+                    if name and not glob.has_magic(name):
+                        check_entered(below, name)
+            if not glob.has_magic(part):
+                check_entered(folder, part)
+                continue
             try:
                 collections.deque(os.scandir(folder), maxlen=0)
             except OSError as error:
@@ -174,8 +202,20 @@ def format_of(paths: Sequence[str], file_format: str = 'auto') -> str:
 
 
 def delimiter_of(paths: Sequence[str]) -> str:
-    """The character between two columns of these CSV files, according to the name of the first file."""
-    return '\t' if _ending_of(paths[0]) == '.tsv' else ','
+    """The character between two columns of these CSV files, according to their names.
+
+    Raises:
+        UsageError: the names say two characters.
+    """
+    first: dict[str, str] = {}
+    for path in paths:
+        first.setdefault(_TAB if _ending_of(path) == '.tsv' else ',', path)
+    if len(first) > 1:
+        raise UsageError(
+            f'{first[","]} and {first[_TAB]}: the names say that commas separate the columns of one and tabs those of '
+            'the other; name files of one kind, or give FileSpec.delimiter if all have the same'
+        )
+    return next(iter(first))
 
 
 def _by_name(path: str) -> str:

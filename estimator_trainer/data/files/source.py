@@ -210,16 +210,21 @@ class Source:
     def failure(self) -> Exception | None:
         """Why a batch could not be read or parsed; None if that is not known.
 
-        TensorFlow reports only the text of an exception, and no place if it cannot parse an example.
+        TensorFlow reports only the text of an exception, and no place if it cannot parse an example. Where examples may
+        be left out, `raw` has checked each one that it has returned, so an example that was left out explains nothing.
         """
-        if self.tolerance.error:
+        if self.tolerance.error or self.tolerance.most:
             return self.tolerance.error
         with self._recent_lock:
             recent = list(self._recent)
-        for ids in recent:
-            _, bad = self._check(ids)
-            for number, reason in sorted(bad.items()):
-                return self._error(number, reason)
+        try:
+            with _naming(self.paths, self._names):
+                for ids in recent:
+                    _, bad = self._check(ids)
+                    for number, reason in sorted(bad.items()):
+                        return self._error(number, reason)
+        except (BadExample, DatasetError) as error:  # a file has changed, or fails, since the batch was read
+            return error
         return None
 
     def _good(self, ids: np.ndarray, never_empty: bool = False) -> list[np.ndarray]:

@@ -65,27 +65,32 @@ def refuse_others(known: Mapping[str, Column], others: Mapping[str, Column]) -> 
             )
 
 
-def refuse_other_than_trained(trained: Mapping[str, str], now: Mapping[str, Column], model_dir: str) -> None:
+def refuse_other_than_trained(
+    trained: Mapping[str, str],
+    now: Mapping[str, Column],
+    model_dir: str,
+    other_cure: str = 'or give another --model_dir, or --allow_config_change',
+) -> None:
     """Raises UsageError if a column has another unit than those with which a run was trained.
 
     Args:
-        trained: the units by the names of their columns, as `names` gives them.
+        trained: the units by the names of their columns, as `names` gives them. One that is missing was not recorded.
         now: the columns of the files of this start.
         model_dir: the folder of the run.
+        other_cure: what helps beside another type of the column: the end of the message.
     """
     for name, column in now.items():
         before = trained.get(name, column.unit.name)
         if before != column.unit.name:
             raise UsageError(
                 f'{column.path}: column {name!r} is {column.unit.kind}, and the run in {model_dir} was trained on '
-                f'{before}; {_why(before, column.unit.name)}. {_CURE}, or give another --model_dir, or '
-                '--allow_config_change.'
+                f'{before or "values without a unit"}; {_why(before, column.unit.name)}. {_CURE}, {other_cure}.'
             )
 
 
 def names(known: Mapping[str, Column]) -> dict[str, str]:
-    """The units of the columns that have one, by the names of the columns."""
-    return {name: column.unit.name for name, column in known.items() if column.unit.name}
+    """The units of the columns, by their names; '' for a column without a unit. Earlier versions left these out."""
+    return {name: column.unit.name for name, column in known.items()}
 
 
 def _why(*units: str) -> str:

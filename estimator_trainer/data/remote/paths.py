@@ -93,12 +93,17 @@ class RemoteFile(io.RawIOBase):
         return self._path.cache.read(self._path, start, self._at) if self._at > start else b''
 
 
-def expand(url: str, flag: str) -> list[RemotePath]:
+def expand(url: str, flag: str, is_of_data: Callable[[str], object] = lambda folder: False) -> list[RemotePath]:
     """The objects that a URL names, sorted. The patterns of storage.globs mean in it what they mean for files.
+
+    Args:
+        url: the URL.
+        flag: the flag that has it, for messages.
+        is_of_data: whether the name of a folder says that it holds data, so that a glob does not pass over it.
 
     Raises:
         UsageError: the URL is none of a store, a package or credentials are missing, or the store refuses.
-        DatasetError: no object matches.
+        DatasetError: no object matches, or a folder of data.
         DatasetUnavailable: the store does not answer.
     """
     urls.check(url, flag, may_be_glob=True)
@@ -113,7 +118,12 @@ def expand(url: str, flag: str) -> list[RemotePath]:
     folder = urls.name(pattern.folder)
     below = _ask(url, flag, lambda remote: remote.list(folder))
     start = f'{folder}/' if folder else ''
-    matching = globs.matching((name.removeprefix(start) for name in below), pattern)
+    names = [name.removeprefix(start) for name in below]
+    matching = globs.matching(names, pattern)
+    for each in globs.folders(names, matching, pattern):
+        if is_of_data(each) or not matching:
+            path = urls.join(bucket, start + each)
+            raise DatasetError(f'{path} is a folder; name its files, such as {path}/*')
     if not matching:
         raise DatasetError(f'no file matches {url!r} (of {len(below)} below {bucket}/{folder})')
     return [RemotePath(bucket, start + name, below[start + name]) for name in matching]

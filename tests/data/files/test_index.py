@@ -263,20 +263,3 @@ def test_names_that_are_not_utf8_and_many_of_them(tmp_path, monkeypatch):
     monkeypatch.setattr(index, 'PARALLEL_BYTES', 0)
     monkeypatch.setattr(index, 'make', None)
     assert [len(starts) for starts in index.load_all(paths, 'tfrecord', False, None)] == [2] * len(paths)
-
-
-@pytest.mark.parametrize(
-    'compress', [bytes, gzip.compress, lambda data: gzip.compress(data[:7]) + gzip.compress(data[7:])]
-)
-def test_the_header_is_the_first_row_and_little_more_is_read(tmp_path, monkeypatch, compress):
-    path, header = tmp_path / 'a.csv.gz', b'"a\r\nb",c\r\n'
-    path.write_bytes(compress(b'\xef\xbb\xbf\r\n' + header + b'1,2\n' * 10))
-    assert contents.header_of_csv(str(path)) == header
-    for empty in (b'', b'\n', b'\xef\xbb\xbf'):
-        path.write_bytes(compress(empty))
-        assert contents.header_of_csv(str(path)) == b''
-    path.write_bytes(compress(header + b'1,' + os.urandom(2**22)))  # a blank line would belong to the header
-    monkeypatch.setattr(contents, 'decompressed', None)
-    sizes, read = [], contents.read_beginning_of_csv
-    monkeypatch.setattr(contents, 'read_beginning_of_csv', lambda path, size: sizes.append(size) or read(path, size))
-    assert contents.header_of_csv(str(path)) == header and sizes == [contents._FIRST_BYTES]

@@ -8,7 +8,7 @@ import pytest
 
 from estimator_trainer.config import start_folder
 from estimator_trainer.data.files import dataset, listing
-from estimator_trainer.errors import DatasetError
+from estimator_trainer.errors import DatasetError, DatasetUnavailable, UsageError
 from estimator_trainer.jobs import loading
 
 
@@ -82,6 +82,48 @@ def test_a_folder_that_cannot_be_listed_is_not_left_out_without_a_word(tmp_path,
     assert ('WARNING' in caplog.text and f'{folder} cannot be listed' in caplog.text) == (number == errno.EACCES)
 
 
+@pytest.mark.parametrize('pattern', ['*/x.csv', '*/sub/*.csv', '**/x.csv', '[ab]/sub/y.csv', '*/**/y.csv'])
+@pytest.mark.parametrize('number', [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_a_folder_that_cannot_be_entered_is_not_left_out_without_a_word(tmp_path, monkeypatch, caplog, pattern, number):
+    """glob.glob asks for a part without the letters of a glob whether it is there, and takes each error for a no."""
+    touched(tmp_path, 'a/x.csv', 'a/sub/y.csv', 'b/x.csv', 'b/sub/y.csv')
+    lstat, stat = os.lstat, os.stat
+
+    def failing(path, look, options):
+        if isinstance(path, str) and path.startswith(f'{tmp_path}/b/'):
+            raise OSError(number, os.strerror(number), path)
+        return look(path, **options)
+
+    monkeypatch.setattr(os, 'lstat', lambda path, **options: failing(path, lstat, options))
+    monkeypatch.setattr(os, 'stat', lambda path, **options: failing(path, stat, options))
+    if number == errno.EACCES:
+        assert listing.expand(f'{tmp_path}/{pattern}')
+        assert f'{tmp_path}/b cannot be entered ({os.strerror(number)}), and its files are left out' in caplog.text
+    else:
+        with pytest.raises(DatasetUnavailable, match=f'^{tmp_path}/b/.* cannot be read'):
+            listing.expand(f'{tmp_path}/{pattern}')
+
+
+@pytest.mark.parametrize(
+    'number, kind', [(errno.EIO, DatasetUnavailable), (errno.ESTALE, DatasetUnavailable), (errno.EACCES, DatasetError)]
+)
+def test_a_name_that_the_system_refuses_to_look_at_has_its_words(tmp_path, monkeypatch, number, kind):
+    (path,) = touched(tmp_path, 'x.csv')
+    stat = os.stat
+
+    def failing(name, **options):
+        if os.fspath(name) == path:
+            raise OSError(number, os.strerror(number), name)
+        return stat(name, **options)
+
+    monkeypatch.setattr(os, 'stat', failing)
+    with pytest.raises(kind, match=f'^{path} cannot be read .{os.strerror(number)}') as raised:
+        listing.expand(path)
+    assert type(raised.value) is kind
+    with pytest.raises(DatasetError, match='no file matches'):
+        listing.expand(f'{path}/x.csv')  # a file has no files
+
+
 NAMES = {
     'x.tfrecord': 'tfrecord',
     'x.tfrecords.gz': 'tfrecord',
@@ -109,6 +151,15 @@ DELIMITERS = {'x.tsv': '\t', 'x.TSV.gz': '\t', 'x.tsv-00000-of-00004': '\t', 'x.
 @pytest.mark.parametrize('name', DELIMITERS)
 def test_the_delimiter_is_that_of_the_name(name):
     assert listing.delimiter_of([f'/data/{name}']) == DELIMITERS[name]
+
+
+def test_names_that_say_two_delimiters_are_refused():
+    assert (
+        listing.delimiter_of(['a.csv', 'b', 'c.csv.gz']) == ',' and listing.delimiter_of(['a.tsv', 'b.tsv.gz']) == '\t'
+    )
+    for paths in (['a.csv', 'b.tsv'], ['b.tsv', 'a.csv']):
+        with pytest.raises(UsageError, match='^a.csv and b.tsv: .* give FileSpec.delimiter'):
+            listing.delimiter_of(paths)
 
 
 def test_a_folder_of_spark_is_answered_with_a_glob_for_its_data(tmp_path):

@@ -119,6 +119,20 @@ def test_one_that_is_met_again_counts_once(tmp_path):
     assert sum(len(labels) for _, labels in data.take(3 * COUNT // 10)) == 3 * (COUNT - 1)
 
 
+def test_an_example_that_was_left_out_explains_no_other_failure(tmp_path):
+    path = records(tmp_path, {3: b'?'})
+    assert len(ids(path, max_bad_examples=1)) == COUNT - 1
+    assert source.failure() is None
+
+
+def test_a_file_that_fails_while_a_failure_is_looked_for_is_the_failure(tmp_path):
+    path = records(tmp_path, {})
+    opened = open_source(str(path), written.spec('tfrecord'))
+    opened.batch(np.arange(5))
+    path.unlink()
+    assert isinstance(opened.failure(), DatasetError) and 'cannot be read any more' in str(opened.failure())
+
+
 def test_a_batch_of_bad_examples_only(tmp_path):
     bad = {20, *range(40, 60)}
     path = records(tmp_path, {i: b'?' for i in bad})

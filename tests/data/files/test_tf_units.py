@@ -112,7 +112,7 @@ def test_a_run_resumes_with_the_units_that_it_has_recorded(tmp_path):
     spec = FileSpec({'t': AS_INT64, 'y': AS_INT64})
     us, ns = write(tmp_path / 'a.parquet', KINDS['us']), write(tmp_path / 'b.parquet', KINDS['ns'])
     before = dataset.FileDataset(spec, config(tmp_path, us, us)).contents
-    assert before['units'] == {'t': 'timestamp[us]'}
+    assert before['units'] == {'t': 'timestamp[us]', 'y': ''}
     recorded(tmp_path, before)
     assert dataset.FileDataset(spec, config(tmp_path, us, us)).contents == before
     why = (
@@ -131,7 +131,20 @@ def test_a_run_of_an_earlier_version_has_recorded_no_units_and_resumes(tmp_path)
     dataset.FileDataset(FileSpec({'t': AS_INT64}), config(tmp_path, us, us))
 
 
-def test_files_without_units_are_recorded_as_before(tmp_path):
-    path = write(tmp_path / 'a.parquet', pa.array([1]))
-    contents = dataset.FileDataset(FileSpec({'t': AS_INT64}), config(tmp_path, path, path)).contents
+def test_a_run_that_was_trained_on_numbers_does_not_resume_with_times(tmp_path):
+    numbers, us = write(tmp_path / 'a.parquet', KINDS['numbers']), write(tmp_path / 'b.parquet', KINDS['us'])
+    spec = FileSpec({'t': AS_INT64})
+    contents = dataset.FileDataset(spec, config(tmp_path, numbers, numbers)).contents
+    assert contents.keys() == {'files', 'examples', 'digest', 'shuffle', 'units'} and contents['units'] == {'t': ''}
+    recorded(tmp_path, contents)
+    with pytest.raises(UsageError, match="column 't' is timestamp.us., and the run in .* on values without a unit"):
+        dataset.FileDataset(spec, config(tmp_path, us, us))
+    recorded(tmp_path, {name: value for name, value in contents.items() if name != 'units'})  # an earlier version
+    dataset.FileDataset(spec, config(tmp_path, us, us))
+
+
+def test_files_that_say_no_types_are_recorded_as_before(tmp_path):
+    path = tmp_path / 'a.csv'
+    path.write_text('t\n1\n')
+    contents = dataset.FileDataset(FileSpec({'t': AS_INT64}), config(tmp_path, str(path), str(path))).contents
     assert contents.keys() == {'files', 'examples', 'digest', 'shuffle'}

@@ -14,7 +14,7 @@ SCALE_1, SCALE_2 = Unit('decimals of scale 1', 'decimal128(5, 1)'), Unit('decima
 def test_the_first_file_with_a_value_says_the_unit():
     known = units.columns(['a', 'b', 'c'], ['t', 'n'], [(None, NUMBER), (MS, NUMBER), (MS, None)])
     assert known == {'t': Column(MS, 'b'), 'n': Column(NUMBER, 'a')}
-    assert units.names(known) == {'t': 'timestamp[ms]'}
+    assert units.names(known) == {'t': 'timestamp[ms]', 'n': ''}
     assert units.columns(['a'], ['t'], [(None,)]) == {}
 
 
@@ -48,6 +48,13 @@ def test_a_run_goes_on_with_the_units_that_it_was_trained_with():
         units.refuse_other_than_trained({'t': 'timestamp[ms]'}, now, 'runs/a')
     with pytest.raises(UsageError, match="column 'n' is int64, and the run in runs/a was trained on timestamp"):
         units.refuse_other_than_trained({'n': 'timestamp[ms]'}, now, 'runs/a')
+    with pytest.raises(
+        UsageError, match="column 't' is list.*, and the run in runs/a was trained on values without a u"
+    ):
+        units.refuse_other_than_trained({'t': ''}, now, 'runs/a')
+    with pytest.raises(UsageError, match=r'Write all files with one type.*, or wait\.$'):
+        units.refuse_other_than_trained({'t': ''}, now, 'runs/a', 'or wait')
+    units.refuse_other_than_trained({'n': ''}, now, 'runs/a')
 
 
 @pytest.mark.parametrize(
@@ -58,6 +65,9 @@ def test_a_run_goes_on_with_the_units_that_it_was_trained_with():
         ({'units': {'t': 'timestamp[us]'}}, {'units': {'t': 'timestamp[us]'}}, False),
         ({'units': {'t': 'timestamp[us]'}}, {'units': {'t': 'timestamp[ms]'}}, True),
         ({'units': {'t': 'timestamp[us]'}}, {}, True),
+        ({'units': {'t': 'timestamp[us]'}}, {'units': {'t': 'timestamp[us]', 'n': ''}}, False),
+        ({}, {'units': {'n': ''}}, False),
+        ({'units': {'n': ''}}, {'units': {'n': 'timestamp[us]'}}, True),
         ({'digest': 'another'}, {'units': {'t': 'timestamp[us]'}}, True),
     ],
 )
@@ -65,3 +75,20 @@ def test_files_whose_units_were_not_recorded_have_not_changed(before, now, warns
     known = {'files': 1, 'examples': 2, 'digest': 'a'}
     messages.say_changed_files({**known, **before}, {**known, **now})
     assert ('have changed since' in caplog.text) == warns
+
+
+@pytest.mark.parametrize(
+    'before, now, warns',
+    [
+        ({'windows': 2}, {'windows': 2, 'blocks': 'a'}, False),  # an earlier version recorded the number only
+        ({'windows': 2, 'blocks': 'a'}, {'windows': 2, 'blocks': 'a'}, False),
+        ({'windows': 2, 'blocks': 'a'}, {'windows': 2, 'blocks': 'b'}, True),
+        ({'windows': 2}, {'windows': 3, 'blocks': 'a'}, True),
+    ],
+)
+def test_other_windows_have_a_warning_of_their_own(before, now, warns, caplog):
+    known = {'files': 1, 'examples': 2, 'digest': 'a', 'shuffle': 'blocks'}
+    messages.say_changed_files({**known, **before}, {**known, **now})
+    assert ('--shuffle=blocks forms other windows' in caplog.text) == warns and 'have changed' not in caplog.text
+    messages.say_changed_files({**known, **before, 'shuffle': 'records'}, {**known, **now})
+    assert 'have changed since' in caplog.text

@@ -46,6 +46,20 @@ def test_globs_mean_what_they_mean_for_files(remote):
     assert names(f'{BUCKET}/data/odd[1]') == ['data/odd[1]']
 
 
+def test_a_glob_passes_over_no_folder_of_data(remote):
+    remote.put('spark/y.parquet', b'')
+    remote.put('spark/x.parquet/part-0.parquet', b'')
+    with pytest.raises(
+        DatasetError, match=r'^s3://bucket/spark/x.parquet is a folder; name its files, such as .*t/\*$'
+    ):
+        listing.expand(f'{BUCKET}/spark/*.parquet')
+    assert len(listing.expand(f'{BUCKET}/spark/**/*.parquet')) == 2
+    assert listing.expand(f'{BUCKET}/spark/y*') == [f'{BUCKET}/spark/y.parquet']
+    assert listing.expand(f'{BUCKET}/data/*')  # `sub` says of no data
+    with pytest.raises(DatasetError, match='s3://bucket/data/sub is a folder'):
+        listing.expand(f'{BUCKET}/data/su*')
+
+
 def test_listing_takes_urls_and_names_their_mistakes(remote, tmp_path):
     found = listing.expand(f'{BUCKET}/data/part-2, {BUCKET}/data/part-*')
     assert found == [f'{BUCKET}/{name}' for name in sorted(CONTENT)] and listing.stamp(found[0]).size == 1000
