@@ -100,7 +100,7 @@ class Exports:
 
 
 class InOwnFolder:
-    """An evaluator whose exports are written in a folder of their own, and moved when they are whole and on the disk."""
+    """An evaluator whose exports are written in folders of their own, and moved when they are whole and on the disk."""
 
     def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import optimizer_parts
+from estimator_trainer.compat.patches import counted_replicas, optimizer_parts
 from estimator_trainer.training import replica_effects
 from tests import fakes
 
@@ -94,14 +94,15 @@ def test_the_head_of_a_canned_estimator_divides_its_loss(caplog):
         v1.train.create_global_step()
         weights = v1.get_variable('w', [1, 1], use_resource=True)
         features = {'x': tf.ones([4, 1])}
-        spec = tf.estimator.RegressionHead().create_estimator_spec(
-            features,
-            tf.estimator.ModeKeys.TRAIN,
-            features['x'] @ weights,
-            tf.zeros([4, 1]),
-            tf.keras.optimizers.legacy.SGD(0.1),
-            [weights],
-        )
+        with counted_replicas.times(2):
+            spec = tf.estimator.RegressionHead().create_estimator_spec(
+                features,
+                tf.estimator.ModeKeys.TRAIN,
+                features['x'] @ weights,
+                tf.zeros([4, 1]),
+                tf.keras.optimizers.legacy.SGD(0.1),
+                [weights],
+            )
         replica_effects.warn([spec.train_op], fakes.Plan(batches_per_step=2), None)
     assert caplog.text == ''
 
