@@ -50,8 +50,8 @@ def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., ob
             )
             return
         divides = _SIZES.search(model_fn and source_text.beside(model_fn) or '')
-        undivided = optimizer_parts.has_keras_applied(v1.get_default_graph()) and not counted_replicas.loss_is_mean()
-        if undivided and not plan.uses_parameter_servers and not divides:  # a head of Estimator has divided its loss
+        undivided = optimizer_parts.has_keras_applied(v1.get_default_graph()) and not counted_replicas.loss_is_divided()
+        if undivided and not plan.uses_parameter_servers and not divides:
             _log.warning(
                 'WARNING: the model_fn trains by an optimizer of Keras, which adds up the gradients of all %d batches '
                 "of a step undivided. Unless its loss is divided by params['num_replicas'], a step is as large as %d "
