@@ -147,7 +147,7 @@ class TrainerConfig(JobFlags):
     eval_batch_size: int | None = _evaluation(
         None,
         'Examples of each replica in a batch of an evaluation. It changes the speed and the memory of an evaluation, '
-        'but no metric.',
+        'but no metric, unless --eval_steps bounds the evaluation.',
         least=1,
         unset='--batch_size',
     )

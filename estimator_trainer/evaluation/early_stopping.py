@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.errors import UsageError, nearest
+from estimator_trainer.evaluation import evaluation_journal
 from estimator_trainer.jobs import metric_names
 from estimator_trainer.run_dir import file_names, metrics_log, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
@@ -121,5 +122,5 @@ def decision(rule: EarlyStopping, model_dir: str, data: str = '') -> dict[str, A
     `decide`."""
     verdict = RunFolder(model_dir).stop
     same = all(verdict.get(name) == value for name, value in dataclasses.asdict(rule).items())
-    on_other_data = data and verdict.get('data') not in (None, data)
+    on_other_data = evaluation_journal.are_other_data(verdict.get('data') or '', data)
     return verdict if verdict and same and not on_other_data else None

@@ -57,7 +57,15 @@ class EvaluationEntry:
     since: int = 0
 
     def is_on_other_data(self, data: str) -> bool:
-        return bool(self.data and data) and self.data != data
+        return are_other_data(self.data, data)
+
+
+def are_other_data(before: str, now: str) -> bool:
+    """Whether these are two descriptions of data (`evaluation_data`) that say of other data.
+
+    '' says nothing. Those of earlier versions said less at the end, so what they did not say is no difference.
+    """
+    return bool(before and now) and before != now and not now.startswith(f'{before}/')
 
 
 def take_up(last: EvaluationEntry | None, new: EvaluationEntry, lines: Sequence[Mapping[str, Any]]) -> EvaluationEntry:

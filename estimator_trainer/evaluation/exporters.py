@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.evaluation import serving_inputs
+from estimator_trainer.evaluation import evaluation_journal, serving_inputs
 from estimator_trainer.evaluation.evaluation import Evaluator
 from estimator_trainer.evaluation.serving_inputs import ServingInputFn
 from estimator_trainer.jobs.job import Job
@@ -233,7 +233,7 @@ class BestExporter(tf.estimator.Exporter):
             return True
         if not math.isfinite(best['value']):  # as earlier versions wrote it
             return True
-        if self._data and best.get('data') and best['data'] != self._data:
+        if evaluation_journal.are_other_data(best.get('data') or '', self._data):
             return True
         return value > best['value'] if self._mode == 'max' else value < best['value']
 

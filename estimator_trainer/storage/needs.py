@@ -55,9 +55,9 @@ def of_report(objects: Collection[str], newest: str | None) -> dict[str, Need]:
 
 
 def of_exports(objects: Collection[str], newest: str | None) -> dict[str, Need]:
-    """Which exports there are, and which is the best one; for what reads one of them afterwards."""
+    """Which exports there are, which is the best one, and what the run is; for what reads one of them afterwards."""
     return {
-        name: Need.WHOLE if name.endswith('/best.json') or name == 'best.json' else Need.SIZE
+        name: Need.WHOLE if name.endswith('/best.json') or name in ('best.json', file_names.CONFIG) else Need.SIZE
         for name in objects
         if not names.checkpoint_of(name)
     }

@@ -18,11 +18,13 @@ import functools
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from multiprocessing.pool import ThreadPool
 from typing import Any
 
 from estimator_trainer.config import urls
+from estimator_trainer.data.files import listing
+from estimator_trainer.data.remote import paths
 from estimator_trainer.errors import DatasetError, UsageError
 from estimator_trainer.storage import connection, copies, globs, names, send_order, store
 from estimator_trainer.storage.needs import Need, Needs
@@ -96,9 +98,13 @@ class LocalCopies:
         pattern = globs.split(url)
         if not urls.name(pattern.folder):
             raise UsageError(f'{flag}={url}: name a bucket and a folder in it, without *.')
-        copy = self.copy(
-            pattern.folder, flag, lambda found, newest: dict.fromkeys(globs.matching(found, pattern), Need.WHOLE)
-        )
+
+        def needed(found: Collection[str], newest: str | None) -> dict[str, Need]:
+            meant = globs.matching(found, pattern)
+            paths.refuse_folders(found, meant, pattern, listing.format_by_name)
+            return dict.fromkeys(meant, Need.WHOLE)
+
+        copy = self.copy(pattern.folder, flag, needed)
         if not copy.names:
             raise DatasetError(f'{flag}={url}: no object matches.')
         return [os.path.join(copy.folder, name) for name in copy.names]

@@ -66,6 +66,25 @@ def test_a_line_from_before_does_not_count():
     assert evaluation_journal.recorded(entry(lines=1), [line(60)]) is None
 
 
+@pytest.mark.parametrize(
+    'before, now, are_other',
+    [
+        ('', 'a/10/640', False),
+        ('a/10/640', '', False),
+        ('a/10/640', 'a/10/640', False),
+        ('a/10/640', 'a/10/320', True),
+        ('a/all', 'a/10/640', True),
+        ('a/10', 'a/10/640', False),  # an earlier version did not say how many examples
+        ('a/1', 'a/10/640', True),
+        ('a/10', 'b/10/640', True),
+        ('a/all', 'a/all', False),
+    ],
+)
+def test_what_is_evaluated_on_other_data_is_not_compared(before, now, are_other):
+    assert evaluation_journal.are_other_data(before, now) is are_other
+    assert dataclasses.replace(entry(), data=before).is_on_other_data(now) is are_other
+
+
 def test_what_was_not_finite_is_nan():
     assert math.isnan(evaluation_journal.recorded(entry(), [line(60, None)])['loss'])
 

@@ -35,7 +35,7 @@ def test_the_newest_checkpoint():
 
 
 def test_exports_and_tracking():
-    assert whole(needs.of_exports(RUN, None)) == {'export/best/best.json'}
+    assert whole(needs.of_exports(RUN, None)) == {'export/best/best.json', 'config.json'}
     assert 'export/best/7/saved_model.pb' in needs.of_exports(RUN, None)
     assert {'export/best/7/saved_model.pb', 'track/mlflow.json'} < whole(needs.of_tracking(RUN, None))
 

@@ -152,6 +152,10 @@ def test_files_by_globs(remote):
     assert found(f'{URL}/*/part-?.csv') == [f'{URL}/more/part-2.csv']
     with pytest.raises(DatasetError, match='no object matches'):
         found(f'{URL}/no-*.csv')
+    put(remote, 'y.parquet', 'x.parquet/part-0.parquet')
+    with pytest.raises(DatasetError, match=f'^{URL}/x.parquet is a folder; name its files, such as {URL}/x.parquet/'):
+        found(f'{URL}/*.parquet')
+    assert found(f'{URL}/**/*.parquet') == [f'{URL}/x.parquet/part-0.parquet', f'{URL}/y.parquet']
     for pattern in ('s3://*/a', 's3://bucket/*.csv'):
         with pytest.raises(UsageError, match='a bucket and a folder'):
             found(pattern)

@@ -1,6 +1,7 @@
 """Reads the records of ArrayRecord files by their number, as byte strings."""
 
 import collections
+import os
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -57,7 +58,8 @@ class ArrayRecordFiles:
             open(path, 'rb').close()  # the library does not say why it cannot open a file
         except OSError as error:
             raise unreadable.because(path, error) from error
-        reader = self._module.ArrayRecordReader(path, 'readahead_buffer_size:0')
+        name = os.fsencode(path)  # the library takes no text for a name that is not UTF-8
+        reader = self._module.ArrayRecordReader(name, 'readahead_buffer_size:0')
         if not reader.ok():
             raise BadExample(f'{path}: is damaged, cut short, or no ArrayRecord file; copy it again, or leave it out')
         return reader

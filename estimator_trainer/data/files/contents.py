@@ -9,11 +9,15 @@ import os
 import zlib
 from collections.abc import Iterator
 from io import BufferedReader
+from typing import TYPE_CHECKING
 
 from estimator_trainer.data.files import borders, unreadable
 from estimator_trainer.data.files.spec import KNOWN_FORMATS
-from estimator_trainer.data.remote.paths import RemotePath
+from estimator_trainer.data.remote.paths import RemoteFile, RemotePath
 from estimator_trainer.errors import BadExample, DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _GZIP, _ZLIB = b'\x1f\x8b', (b'\x78\x01', b'\x78\x5e', b'\x78\x9c', b'\x78\xda')
 _FIRST_BYTES, _MOST_BYTES = 2**16, 2**24  # that are read at first, and at most, to find the header of CSV
@@ -173,6 +177,23 @@ def damaged(path: str, error: Exception) -> BadExample:
 def has_changed(path: str) -> DatasetError:
     """The error for a file that has changed while it was in use."""
     return DatasetError(f'{path} has changed while it was in use; put it back, or start again with the new file')
+
+
+def for_pyarrow(path: str) -> 'str | RemoteFile | pyarrow.OSFile':
+    """A file as pyarrow can read it: its path, or an object that fetches the bytes that pyarrow asks for.
+
+    pyarrow takes a path as text in UTF-8. A name with other bytes gets an open file. Raises OSError if it cannot be
+    opened.
+    """
+    if isinstance(path, RemotePath):
+        return RemoteFile(path)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        import pyarrow
+
+        return pyarrow.OSFile(os.fsencode(path))
+    return path
 
 
 def _open(path: str) -> BufferedReader:

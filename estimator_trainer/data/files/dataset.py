@@ -60,7 +60,8 @@ class FileDataset:
         contents: describes the files, for config.json and for the other tasks: the number of files and examples, a
             digest of the names, sizes and counts of the training files, the units of the columns if files say types,
             and for shuffle 'blocks' what decides the windows.
-        evaluation_data: changes with the names, sizes and counts of the evaluation files, and with --eval_steps.
+        evaluation_data: changes with the names, sizes and counts of the evaluation files, with --eval_steps, and with
+            the number of examples that --eval_steps allows.
         serving_features: the features of a tf.Example that a SavedModel takes, by name.
 
     Raises:
@@ -103,7 +104,7 @@ class FileDataset:
         self.serving_features: dict[str, Any] = {
             name: feature for name, feature in train.features.items() if name not in (spec.label, spec.key)
         }
-        self.evaluation_data = f'{_contents(evaluation)["digest"]}/{config.eval_steps or "all"}'
+        self.evaluation_data = _evaluation_data(str(_contents(evaluation)['digest']), evaluation.num_examples, config)
         if train.paths == evaluation.paths:  # as for a command that only evaluates
             _log.info('data: %d file(s) with %d examples, --shuffle=%s', len(train.paths), self.num_train, self.shuffle)
         else:
@@ -149,6 +150,16 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
 
 def _without_empty(value: Any) -> Any:
     return {name: held for name, held in value.items() if held} or None if isinstance(value, dict) else value
+
+
+def _evaluation_data(digest: str, num_examples: int, config: 'TrainerConfig') -> str:
+    if not config.eval_steps:
+        return f'{digest}/all'
+    replicas = config.num_replicas if config.eval_strategy == 'mirrored' else 1
+    # Earlier versions ended it here: see evaluation_journal.are_other_data.
+    return (
+        f'{digest}/{config.eval_steps}/{min(config.eval_steps * config.batch_of_evaluation * replicas, num_examples)}'
+    )
 
 
 def _contents(source: 'Source') -> dict[str, int | str]:

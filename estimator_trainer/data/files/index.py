@@ -85,6 +85,8 @@ def load_all(paths: Sequence[str], file_format: str, has_header: bool, folder: s
     missing = [path for path in paths if path not in indexes]
     for place in {os.path.dirname(path) for path in missing if not isinstance(path, RemotePath)}:
         removal.files_in(place, _Left())
+    if folder and missing:
+        removal.files_in(folder, _LeftInFolder())
     _make_in_parallel(missing, file_format, has_header, folder)
     for path in whole_copies.in_turn(missing):
         starts = load(path, file_format, has_header, folder)  # a helper or another task may have made it
@@ -187,6 +189,18 @@ class _Left:
         try:
             is_old = time.time() - os.lstat(path).st_mtime > _LEFT_SECS
             return is_old and (match[2] is not None or _is_ours(path))
+        except OSError:
+            return False
+
+
+class _LeftInFolder:
+    """As `_Left`, in a folder for indexes that cannot be written beside the files."""
+
+    _matches = re.compile(rf'[0-9a-f]{{16}}-.+\.index\.[0-9a-f]{{8}}\.{_UNFINISHED}').fullmatch
+
+    def covers(self, path: str) -> bool:
+        try:
+            return bool(self._matches(os.path.basename(path))) and time.time() - os.lstat(path).st_mtime > _LEFT_SECS
         except OSError:
             return False
 

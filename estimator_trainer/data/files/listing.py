@@ -54,7 +54,9 @@ def expand(files: str | Sequence[str], flag: str = '--train_files', folder: str 
     paths: set[str] = set()
     for pattern in patterns:
         if urls.is_url(pattern):
-            paths.update([pattern] if isinstance(pattern, RemotePath) else remote_paths.expand(pattern, flag, _by_name))
+            paths.update(
+                [pattern] if isinstance(pattern, RemotePath) else remote_paths.expand(pattern, flag, format_by_name)
+            )
             continue
         pattern = os.path.expanduser(pattern)
         is_there = _is_there(pattern, folder)
@@ -140,7 +142,7 @@ def _files_of(matching: list[str]) -> list[str]:
     folders = sorted(path.rstrip(os.sep) for path in matching if os.path.isdir(path))
     files = [path for path in matching if not os.path.isdir(path)]
     for folder in folders:
-        if not files or (_by_name(folder) and not any(path.startswith(folder + os.sep) for path in files)):
+        if not files or (format_by_name(folder) and not any(path.startswith(folder + os.sep) for path in files)):
             raise DatasetError(f'{folder} is a folder; name its files, such as {_example_of(folder)}')
     return files
 
@@ -188,7 +190,7 @@ def format_of(paths: Sequence[str], file_format: str = 'auto') -> str:
         raise DatasetError(f'file_format {file_format!r}: use one of {", ".join(FORMATS)}')
     if file_format != 'auto':
         return file_format
-    formats = {path: _by_name(path) for path in paths}
+    formats = {path: format_by_name(path) for path in paths}
     first = paths[0]
     for path, its_format in formats.items():
         if not its_format:
@@ -199,6 +201,12 @@ def format_of(paths: Sequence[str], file_format: str = 'auto') -> str:
         if its_format != formats[first]:
             raise DatasetError(f'{first} is {formats[first]}, and {path} is {its_format}; name files of one format')
     return formats[first]
+
+
+def format_by_name(path: str) -> str:
+    """The format that a name says; '' if it says none."""
+    ending = _ending_of(path)
+    return next((file_format for file_format, known in KNOWN_FORMATS.items() if ending in known.endings), '')
 
 
 def delimiter_of(paths: Sequence[str]) -> str:
@@ -216,12 +224,6 @@ def delimiter_of(paths: Sequence[str]) -> str:
             'the other; name files of one kind, or give FileSpec.delimiter if all have the same'
         )
     return next(iter(first))
-
-
-def _by_name(path: str) -> str:
-    """The format that a name says; '' if it says none."""
-    ending = _ending_of(path)
-    return next((file_format for file_format, known in KNOWN_FORMATS.items() if ending in known.endings), '')
 
 
 def _ending_of(path: str) -> str:

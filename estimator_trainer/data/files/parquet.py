@@ -12,13 +12,13 @@ import pyarrow
 import pyarrow.parquet
 import tensorflow as tf
 
-from estimator_trainer.data.files import column_types, listing, parquet_columns, units, unreadable
+from estimator_trainer.data.files import column_types, contents, listing, parquet_columns, units, unreadable
 from estimator_trainer.data.files.block_cache import BlockCache
 from estimator_trainer.data.files.parsing import with_plain_defaults
 from estimator_trainer.data.files.records import file_by_file, unchanged
 from estimator_trainer.data.files.spec import Feature, FileSpec
 from estimator_trainer.data.remote import threads
-from estimator_trainer.data.remote.paths import RemoteFile, RemotePath
+from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import BadExample, DatasetError
 
 _FOOTERS = 64  # that are held; others are read again when they are needed
@@ -185,7 +185,7 @@ class ParquetFiles:
         try:
             footer = self._footers.read(path)
             with pyarrow.parquet.ParquetFile(
-                _readable(path), metadata=footer, page_checksum_verification=True
+                contents.for_pyarrow(path), metadata=footer, page_checksum_verification=True
             ) as opened:
                 table = opened.read_row_group(group, columns=self._names, use_threads=False)
             in_seconds = self._int96_in_seconds(path, footer, group, table.schema)
@@ -218,7 +218,9 @@ class ParquetFiles:
         stored = map(footer.schema.column, range(len(footer.schema) if names else 0))
         if all(column.physical_type != 'INT96' for column in stored):
             return {}
-        with pyarrow.parquet.ParquetFile(_readable(path), metadata=footer, coerce_int96_timestamp_unit='s') as opened:
+        with pyarrow.parquet.ParquetFile(
+            contents.for_pyarrow(path), metadata=footer, coerce_int96_timestamp_unit='s'
+        ) as opened:
             table = opened.read_row_group(group, columns=names, use_threads=False)
         return {name: table[name] for name in names if not column_types.has_nanoseconds(table[name].type)}
 
@@ -259,7 +261,7 @@ class _Footers:
 
 def _footer(path: str) -> 'pyarrow.parquet.FileMetaData':
     try:
-        return pyarrow.parquet.read_metadata(_readable(path))
+        return pyarrow.parquet.read_metadata(contents.for_pyarrow(path))
     except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowMemoryError) as error:
         raise _not_here(path, error) from error
     except (pyarrow.ArrowException, OSError) as error:
@@ -288,11 +290,6 @@ def _each(function: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
     first = function(paths[0])
     others: list[Future[_T]] = [threads.submit(function, path) for path in paths[1:]]
     return [first, *(future.result() for future in others)]
-
-
-def _readable(path: str) -> str | RemoteFile:
-    """The file as pyarrow can read it: its path, or an object that fetches the columns that pyarrow asks for."""
-    return RemoteFile(path) if isinstance(path, RemotePath) else path
 
 
 def _held_bytes(block: _Block) -> int:

@@ -4,7 +4,7 @@ import hashlib
 import io
 import os
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from estimator_trainer.config import urls
 from estimator_trainer.data.remote import patience
@@ -120,13 +120,27 @@ def expand(url: str, flag: str, is_of_data: Callable[[str], object] = lambda fol
     start = f'{folder}/' if folder else ''
     names = [name.removeprefix(start) for name in below]
     matching = globs.matching(names, pattern)
-    for each in globs.folders(names, matching, pattern):
-        if is_of_data(each) or not matching:
-            path = urls.join(bucket, start + each)
-            raise DatasetError(f'{path} is a folder; name its files, such as {path}/*')
+    refuse_folders(names, matching, pattern, is_of_data)
     if not matching:
         raise DatasetError(f'no file matches {url!r} (of {len(below)} below {bucket}/{folder})')
     return [RemotePath(bucket, start + name, below[start + name]) for name in matching]
+
+
+def refuse_folders(
+    names: Iterable[str], meant: Sequence[str], pattern: globs.Pattern, is_of_data: Callable[[str], object]
+) -> None:
+    """Raises DatasetError if a glob passes over a folder of data, or means folders only.
+
+    Args:
+        names: all objects below the pattern's folder, relative to it.
+        meant: those of them that the pattern means.
+        pattern: the glob.
+        is_of_data: see `expand`.
+    """
+    for folder in globs.folders(names, meant, pattern):
+        if is_of_data(folder) or not meant:
+            path = f'{pattern.folder}/{folder}'
+            raise DatasetError(f'{path} is a folder; name its files, such as {path}/*')
 
 
 def in_folder(folder: str, flag: str) -> list[RemotePath]:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
-from estimator_trainer.data.files import FileSpec, open_source
+from estimator_trainer.data.files import FileSpec, contents, open_source, units
 from estimator_trainer.data.files.spec import KNOWN_FORMATS
 from estimator_trainer.errors import BadExample, UsageError
 from estimator_trainer.tools.predict.predict_plan import PredictPlan
@@ -68,7 +69,7 @@ class Examples:
         number: of all examples.
 
     Raises (on creation):
-        UsageError: the files do not hold what the signature takes, or no such key.
+        UsageError: the files do not hold what the signature takes, or with another unit, or no such key.
         DatasetError: they hold no example, or cannot be read, or one is not what it was when the plan was made.
         BadExample: a file is damaged.
     """
@@ -84,6 +85,12 @@ class Examples:
         self._passes_on = model.takes_serialized and has_serialized  # what the files hold, byte for byte
         held = {} if self._passes_on else {name: self._held(name, model.features[name]) for name in model.features}
         self._source = self._open(held)
+        units.refuse_other_than_trained(
+            plan.units,
+            {name: column for name, column in self._source.units.items() if name in model.features},
+            plan.export.rpartition('/export/')[0] or plan.export,
+            'or name the model by --export, which compares no units',
+        )
         self._keys = self._source  # of another type than the model's: read beside it
         if plan.key:
             key = tf.io.FixedLenFeature([], self._kind_of_key(held))
@@ -173,14 +180,17 @@ class Examples:
             return held_as if held_as.is_integer else tf.string
         if plan.file_format == 'parquet':
             path = plan.path(plan.files[0][0])
-            schema = pyarrow.parquet.read_schema(path)
+            schema = pyarrow.parquet.read_schema(contents.for_pyarrow(path))
             if plan.key not in schema.names:
                 raise UsageError(f'--key={plan.key}: {path} has the columns {", ".join(schema.names)}.')
             return tf.int64 if pyarrow.types.is_integer(schema.field(plan.key).type) else tf.string
         if not KNOWN_FORMATS[plan.file_format].has_examples:
             raise NotImplementedError(f'nothing says which type a key of {plan.file_format} files has')
         serialized = self._source.serialized(tf.constant([0], tf.int64)).numpy()[0]
-        features = tf.train.Example.FromString(serialized).features.feature
+        try:
+            features = tf.train.Example.FromString(serialized).features.feature
+        except DecodeError as error:
+            raise BadExample(f'{self._source.where(0)}: is no tf.Example, so it has no key; mend it') from error
         kind = features[plan.key].WhichOneof('kind') if plan.key in features else None
         if kind not in _KEY_KINDS:
             has = 'floating-point numbers' if kind else f'the features {", ".join(sorted(features)) or "none"}'

@@ -15,11 +15,11 @@ from estimator_trainer.config import flags, urls
 from estimator_trainer.config.declaration import REQUIRED, flag
 from estimator_trainer.data.files import FORMATS, listing
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import removal
+from estimator_trainer.run_dir import config_file, removal
 from estimator_trainer.storage import connection, needs, store
 from estimator_trainer.this_process import log
 from estimator_trainer.tools import command_line, local_copies
-from estimator_trainer.tools.predict.predict_plan import SUFFIXES, PredictPlan, find_export, fingerprint
+from estimator_trainer.tools.predict.predict_plan import SUFFIXES, PredictPlan, find_export, fingerprint, what_decides
 
 USAGE = """\
 usage: python -m estimator_trainer predict --export=FOLDER|--model_dir=FOLDER --files=GLOB --out=FILE [--key=NAME]
@@ -120,6 +120,7 @@ def _plan(values, here: local_copies.LocalCopies) -> PredictPlan:
         tensorflow='.'.join(map(str, compat.tensorflow_version())),
         outputs=tuple(name for name in values.outputs if name),
         copies={name: path for path, name in names.items() if name != path},
+        units=config_file.files(folder).get('units') or {} if values.model_dir else {},
     )
 
 
@@ -147,8 +148,7 @@ class _StoreResult:
         Raises:
             OSError: it cannot be made.
         """
-        decides = {name: value for name, value in dataclasses.asdict(plan).items() if name != 'copies'}
-        digest = hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:12]
+        digest = hashlib.sha256(json.dumps(what_decides(plan)).encode()).hexdigest()[:12]
         folder = os.path.join(self._scratch, digest)
         os.makedirs(folder, mode=0o700, exist_ok=True)
         return os.path.join(folder, self._name)

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+from typing import Any
 
 from estimator_trainer.data.files import listing
 from estimator_trainer.errors import UsageError
@@ -18,6 +19,7 @@ PARQUET, CSV, JSON_LINES = SUFFIXES = ('.parquet', '.csv', '.jsonl')  # of the r
 _MODEL = 'saved_model.pb'
 DEFAULTS = ('predict', 'serving_default')  # the signature that is taken if no flag names one: the first that there is
 _CHECKSUMS = ('variables', 'variables.index')  # has a checksum of each variable, so that nobody reads the large files
+_DECIDE_NOTHING = ('copies', 'units')  # of PredictPlan
 _MOST_FILES = 3  # that a message names
 
 
@@ -38,6 +40,8 @@ class PredictPlan:
         tensorflow: its version.
         outputs: of the signature, which become columns, in this order; (): all, by name.
         copies: URL -> where its copy on this machine lies now, of `export` and `files`. Decides nothing.
+        units: the units of the columns on which the run of --model_dir was trained, by name; {}: none is recorded, or
+            --export names the model. They decide no row, only whether there are any.
     """
 
     export: str
@@ -52,6 +56,7 @@ class PredictPlan:
     tensorflow: str
     outputs: tuple[str, ...] = ()
     copies: dict[str, str] = dataclasses.field(default_factory=dict)
+    units: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def stamps(self) -> list[listing.Stamp]:
@@ -93,7 +98,7 @@ def difference(old: PredictPlan, new: PredictPlan) -> str:
     named = {'tensorflow': 'the version of TensorFlow', 'suffix': 'the suffix of --out'}
     for name, before in vars(old).items():
         now = getattr(new, name)
-        if before == now or name == 'copies':
+        if before == now or name in _DECIDE_NOTHING:
             continue
         if name == 'files':
             return _files(dict((path, rest) for path, *rest in before), dict((path, rest) for path, *rest in now))
@@ -107,8 +112,13 @@ def difference(old: PredictPlan, new: PredictPlan) -> str:
 
 def digest(plan: PredictPlan) -> str:
     """Changes with all that `difference` compares."""
-    fields = {**dataclasses.asdict(plan), 'copies': {}}
+    fields = {**what_decides(plan), 'copies': {}}
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def what_decides(plan: PredictPlan) -> dict[str, Any]:
+    """The fields that `difference` compares."""
+    return {name: value for name, value in dataclasses.asdict(plan).items() if name not in _DECIDE_NOTHING}
 
 
 def _files(before: dict, now: dict) -> str:

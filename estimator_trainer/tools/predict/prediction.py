@@ -41,7 +41,9 @@ _LINE_SECS = 10  # between two lines of progress
 _LAST_LINES = 15
 _ERROR = 'error: '
 _LOCK, _JOINED = 'lock', 'joined.json'
-_UNFINISHED = removal.Named(r'(?:part-\d{6,}|plan|joined)\.[a-z]+(?:\.\d+)?\.tmp')
+_UNFINISHED = removal.Named(
+    r'(?:part-\d{6,}|plan|joined)\.[a-z]+(?:\.\d+)?\.tmp|[0-9a-f]{16}-.*\.index\.[0-9a-f]{8}(?:\.estimator_trainer)?'
+)
 _PARTS = removal.Named(r'(?:part-\d{6,}|plan)\.(?:parquet|csv|jsonl|json)|[0-9a-f]{16}-.*\.index(?:\.\d+)?')
 _LAST = removal.Named(f'{re.escape(_JOINED)}|{_LOCK}')
 

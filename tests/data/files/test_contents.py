@@ -1,9 +1,12 @@
 """data.files.contents: the bytes of files, which may be compressed, also in several streams."""
 
+import errno
 import gzip
 import os
 import zlib
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from estimator_trainer.data.files import contents, index
@@ -48,6 +51,19 @@ def test_an_index_of_a_file_of_gzip_by_an_earlier_version_is_used(tmp_path, monk
         load(path)
     monkeypatch.setattr(index, 'make', None)
     assert len(load(path)) == 101
+
+
+def test_pyarrow_reads_files_whose_names_are_not_utf8(tmp_path):
+    for name in (b'plain', b'caf\xc3\xa9', b'caf\xe9'):
+        pyarrow.parquet.write_table(pyarrow.table({'a': [1]}), tmp_path / 'new')
+        path = os.fsdecode(os.fsencode(tmp_path) + b'/' + name)
+        os.replace(tmp_path / 'new', path)
+        assert pyarrow.parquet.read_metadata(contents.for_pyarrow(path)).num_rows == 1
+        with pyarrow.parquet.ParquetFile(contents.for_pyarrow(path)) as opened:
+            assert opened.read_row_group(0).to_pydict() == {'a': [1]}
+    with pytest.raises(FileNotFoundError) as raised:
+        contents.for_pyarrow(f'{path}-not-there')
+    assert raised.value.errno == errno.ENOENT
 
 
 @pytest.mark.parametrize('behind', [b'x', zlib.compress(b'more')[:-3]], ids=['garbage', 'cut short'])

@@ -100,6 +100,20 @@ def test_only_what_a_killed_process_has_left_is_removed_after_a_day(path):
     assert there == {*stay, *fresh, '.4714'}
 
 
+def test_what_a_killed_process_has_left_in_the_folder_of_the_run_is_removed_after_a_day(path, tmp_path):
+    folder = tmp_path / 'run' / 'index'
+    folder.mkdir(parents=True)
+    start = '0123456789abcdef-y.csv.index'
+    stay = {start, f'{start}.bak', f'{start}.0123abcd', 'y.csv.index.0123abcd.estimator_trainer'}
+    for name in (f'{start}.0123abcd.estimator_trainer', *stay):
+        (folder / name).touch()
+        os.utime(folder / name, (0, 0))
+    fresh = f'{start}.0123abce.estimator_trainer'
+    (folder / fresh).touch()
+    load(path, str(folder))
+    assert set(os.listdir(folder)) == {*stay, fresh}
+
+
 def test_an_index_that_is_being_written_is_one_that_may_be_removed_later(path, monkeypatch):
     names = []
     monkeypatch.setattr(np, 'savez_compressed', lambda file, **arrays: names.append(file.name))

@@ -2,12 +2,14 @@
 
 import os
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.data.files import FileSpec, dataset
+from estimator_trainer.data.files import FileSpec, dataset, open_source
 from estimator_trainer.errors import UsageError
 from tests import fakes
+from tests.data.files import written
 
 SPEC = FileSpec({'v': tf.io.VarLenFeature(tf.int64)})
 
@@ -54,6 +56,14 @@ def test_names_that_are_not_utf8_have_a_digest(tmp_path):
         for folder, name in (('a', b'caf\xe9-%d'), ('b', b'caf\xe8-%d'))
     ]
     assert digests[0] != digests[1]
+
+
+@pytest.mark.parametrize('ending', ['parquet', 'array_record'])
+def test_names_that_are_not_utf8_are_read(tmp_path, ending):
+    written.write_file(tmp_path / f'new.{ending}', range(40))
+    path = os.fsdecode(os.fsencode(tmp_path) + b'/caf\xe9.' + ending.encode())
+    os.replace(tmp_path / f'new.{ending}', path)
+    assert open_source(path, written.spec(ending)).batch(np.arange(40))['id'].numpy().tolist() == list(range(40))
 
 
 def test_files_that_cannot_be_entered_anywhere_are_evaluated_in_their_order(tmp_path):

@@ -1,9 +1,11 @@
 """predict.command: what is refused before TensorFlow is imported, each with one line."""
 
+import json
 import os
 
 import pytest
 
+from estimator_trainer.tools import local_copies
 from estimator_trainer.tools.predict import predict_command
 from tests.tools.predict.test_predict_plan import saved_model
 
@@ -48,6 +50,17 @@ def test_a_result_that_is_there(tmp_path, flags, capsys):
     out.touch()
     assert predict_command.main([f'--{name}={value}' for name, value in {**flags, 'out': str(out)}.items()]) == 64
     assert f'error: --out={out}: is there already' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('files', [{'files': 1, 'units': {'t': 'timestamp[us]'}}, {'files': 1}, None])
+def test_the_plan_has_the_units_of_the_run(tmp_path, files):
+    saved_model(tmp_path / 'run' / 'export' / 'final' / '170')
+    (tmp_path / 'run' / 'config.json').write_text(json.dumps({'files': files}))
+    (tmp_path / 'a.csv').write_text('x\n1\n')
+    values = predict_command.PredictFlags(model_dir=str(tmp_path / 'run'), files=f'{tmp_path}/a.csv', out='all.csv')
+    assert predict_command._plan(values, local_copies.LocalCopies()).units == (files or {}).get('units', {})
+    values = predict_command.PredictFlags(export=f'{tmp_path}/run/export/final', files=values.files, out='all.csv')
+    assert predict_command._plan(values, local_copies.LocalCopies()).units == {}
 
 
 def test_copies_of_a_store_are_read_in_the_order_of_their_urls(tmp_path):

@@ -63,6 +63,18 @@ def test_a_difference_is_named(change, said):
     assert plans.difference(PLAN, dataclasses.replace(PLAN, **change)) == said
 
 
+def test_the_units_of_the_run_decide_no_row(tmp_path):
+    """A plan of an earlier version has none."""
+    now = dataclasses.replace(PLAN, units={'t': 'timestamp[us]'})
+    assert plans.difference(PLAN, now) == '' and plans.digest(PLAN) == plans.digest(now)
+    assert plans.what_decides(PLAN) == plans.what_decides(now)
+    path = tmp_path / plans.NAME
+    path.write_text(json.dumps({name: value for name, value in dataclasses.asdict(PLAN).items() if name != 'units'}))
+    assert plans.load(str(path)) == PLAN
+    path.write_text(json.dumps(dataclasses.asdict(now)))
+    assert plans.load(str(path)) == now
+
+
 def saved_model(folder, weights=b'1', vocabulary=b'a'):
     (folder / 'variables').mkdir(parents=True)
     (folder / 'assets').mkdir()

@@ -127,6 +127,20 @@ def test_a_folder_of_somebody_else(out):
     assert (folder / 'letters').exists()
 
 
+def test_an_index_that_a_killed_process_was_writing_keeps_nothing(out, monkeypatch):
+    left = '0123456789abcdef-a.tfrecord.index.1a2b3c4d.estimator_trainer'
+    folder = pathlib.Path(f'{out}.parts')
+    folder.mkdir()
+    (folder / left).touch()  # as earlier versions left it when all was done
+    monkeypatch.setenv('FAULT', 'die')
+    with pytest.raises(prediction.Ended):
+        predict(out)
+    (folder / left).touch()
+    (folder / left.partition('.1a')[0]).touch()
+    predict(out)
+    assert out.read_text() == EXPECTED and not folder.exists()
+
+
 @pytest.mark.parametrize('name', ['letters.tmp', 'part-1.tmp', 'old/part-000000.csv'])
 def test_files_of_somebody_else_stay(out, name):
     mine = pathlib.Path(f'{out}.parts', name)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.errors import DatasetError, UsageError
+from estimator_trainer.errors import BadExample, DatasetError, UsageError
 from estimator_trainer.tools.predict import signature
 from estimator_trainer.tools.predict.examples import Examples
 from tests.tools.predict import models
@@ -60,6 +60,38 @@ def test_a_complex_output_is_refused_before_any_row_is_read(tmp_path):
     with pytest.raises(UsageError, match='the output y of the signature serving_default has complex numbers'):
         signature.Model(str(tmp_path / 'export'))
     assert signature.Model(str(tmp_path / 'export'), outputs=('x',))
+
+
+def test_a_first_record_that_is_no_example_has_no_key(tmp_path):
+    with tf.io.TFRecordWriter(str(tmp_path / 'all.tfrecord')) as writer:
+        writer.write(b'?')
+        writer.write(models.example(1))
+    model = signature.Model(float_key_export(tmp_path, True))
+    with pytest.raises(BadExample, match='all.tfrecord, record 0 at byte 0: is no tf.Example, so it has no key'):
+        opened(model, str(tmp_path / 'all.tfrecord'))
+
+
+def test_times_have_the_unit_on_which_the_run_was_trained(tmp_path):
+    class Next(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, 't')])
+        def __call__(self, t):
+            return {'y': t + 1}
+
+    module = Next()
+    tf.saved_model.save(module, str(tmp_path / 'export'), {'serving_default': module.__call__})
+    model = signature.Model(str(tmp_path / 'export'))
+    times = models.pa.array([7], models.pa.timestamp('ns'))
+    models.pyarrow.parquet.write_table(models.pa.table({'t': times}), tmp_path / 'all.parquet')
+    plan = planned(str(tmp_path / 'all.parquet'), key='', export='runs/a/export/best/170')
+    for trained in ({}, {'t': 'timestamp[ns]'}, {'another': 'timestamp[us]'}):
+        inputs, _ = Examples(dataclasses.replace(plan, units=trained), model, None).read(range(1))
+        assert inputs['t'].numpy().tolist() == [7]
+    for unit, said in (('timestamp[us]', 'timestamp.us.'), ('', 'values without a unit')):
+        with pytest.raises(
+            UsageError,
+            match=f"column 't' is timestamp.ns., and the run in runs/a was trained on {said}; .* by --export",
+        ):
+            Examples(dataclasses.replace(plan, units={'t': unit}), model, None)
 
 
 def test_files_are_read_in_the_order_of_the_plan(tmp_path):
