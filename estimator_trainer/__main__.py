@@ -11,11 +11,11 @@ from absl import flags
 from estimator_trainer import exit_codes
 from estimator_trainer.config import commands
 from estimator_trainer.run_dir import protocol
-from tf_config import streams
+from tf_config import inherited
 
 
 def main() -> NoReturn:
-    streams.outlive_readers()
+    inherited.mend()
     signal.signal(protocol.PROFILE_SIGNAL, signal.SIG_IGN)  # it would end a process that knows no profiles
     if sys.argv[1:] == ['--version']:
         print(commands.version_text())

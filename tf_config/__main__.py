@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tf_config import addresses, stranger, streams, tables
+from tf_config import addresses, inherited, stranger, tables
 from tf_config.cluster import ROLES, STRATEGIES, make, render
 from tf_config.lint import Parsed, TfConfigError, auto_strategy
 from tf_config.resolvers import SOURCES, read_layout, resolve
@@ -179,5 +179,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == '__main__':
-    streams.outlive_readers()
+    inherited.mend()
     sys.exit(main())

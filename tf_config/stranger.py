@@ -45,6 +45,8 @@ def look(host: str, port: int, secs: float = SECS) -> Seen:
             return _by_grpc(connection)
     except socket.gaierror:
         raise
+    except UnicodeError:  # a part of the name is empty or too long
+        raise socket.gaierror(socket.EAI_NONAME, 'no such name can be') from None
     except ConnectionRefusedError:
         return Seen.CLOSED
     except OSError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from estimator_trainer import compat
 from estimator_trainer.this_process import allocator
-from tf_config import streams
+from tf_config import inherited
 
 if TYPE_CHECKING:
     from estimator_trainer.compat.tf1_names import version_rule
@@ -121,5 +121,5 @@ def _rule(switches: Mapping[str, list[str]]) -> version_rule.VersionRule:
 
 
 if __name__ == '__main__':
-    streams.outlive_readers()
+    inherited.mend()
     sys.exit(main(sys.argv[1:]))

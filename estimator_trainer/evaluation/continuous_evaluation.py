@@ -61,7 +61,6 @@ class ContinuousEvaluation:
     Args:
         evaluation: evaluation.evaluation.Evaluation.
         watch: a TrainingWatch.
-        max_steps: an evaluation from this step on is the last one.
         on_look: called each time round with what is known of training.
     """
 
@@ -70,11 +69,10 @@ class ContinuousEvaluation:
         model_dir: str,
         evaluation: 'Evaluation',
         watch: training_watch.TrainingWatch,
-        max_steps: int,
         on_look: Callable[[], object] = lambda: None,
     ):
         self._model_dir, self._evaluation, self._watch = model_dir, evaluation, watch
-        self._max_steps, self._on_look = max_steps, on_look
+        self._on_look = on_look
         self._done: str | None = None  # checkpoint
         self._evaluated: str | None = None  # the last checkpoint that could be
         self._waited = False  # for the last checkpoint to be visible
@@ -117,9 +115,8 @@ class ContinuousEvaluation:
     def _evaluate(self, checkpoint: str, ended: bool) -> None:
         self._done = checkpoint
         try:
-            self._evaluation.evaluate_checkpoint(
-                checkpoint, ended or checkpoints.step_of(checkpoint) >= self._max_steps
-            )
+            # The step does not say it: --epochs counts batches, and a step may move the global step by more than 1.
+            self._evaluation.evaluate_checkpoint(checkpoint, ended)
             self._evaluated = checkpoint
         except checkpoint_errors.UNREADABLE as error:
             if checkpoints.damage(checkpoint) is None:
@@ -171,4 +168,4 @@ def evaluate_run(plan: EvaluatedRun, evaluation: 'Evaluation', max_steps: int) -
         ownership.take(
             lock, config.model_dir, 'evaluates this run already (list the evaluator in TF_CONFIG of every task)'
         )
-        ContinuousEvaluation(config.model_dir, evaluation, watch, max_steps, refuse_another_folder).run()
+        ContinuousEvaluation(config.model_dir, evaluation, watch, refuse_another_folder).run()

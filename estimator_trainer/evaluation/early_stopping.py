@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.errors import UsageError, nearest
+from estimator_trainer.evaluation import evaluation_journal
 from estimator_trainer.jobs import metric_names
 from estimator_trainer.run_dir import file_names, metrics_log, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
@@ -95,11 +96,13 @@ def _path(model_dir: str) -> str:
     return os.path.join(model_dir, file_names.STOP)
 
 
-def decide(rule: EarlyStopping, evaluations: Iterable[Mapping[str, Any]], model_dir: str) -> dict[str, Any] | None:
-    """Writes the verdict down, if it is to stop. Returns it."""
+def decide(
+    rule: EarlyStopping, evaluations: Iterable[Mapping[str, Any]], model_dir: str, data: str = ''
+) -> dict[str, Any] | None:
+    """Writes the verdict down, if it is to stop. Returns it. `data`: what is evaluated on; '' for unknown."""
     verdict = rule.verdict(evaluations)
     if verdict:
-        protocol.write_json(_path(model_dir), verdict, durable=True)
+        protocol.write_json(_path(model_dir), verdict | ({'data': data} if data else {}), durable=True)
     return verdict
 
 
@@ -114,8 +117,10 @@ def remove_unfinished(model_dir: str) -> None:
     protocol.remove_unfinished(_path(model_dir))
 
 
-def decision(rule: EarlyStopping, model_dir: str) -> dict[str, Any] | None:
-    """The verdict that it was decided to stop, by this very rule; None: it was not."""
+def decision(rule: EarlyStopping, model_dir: str, data: str = '') -> dict[str, Any] | None:
+    """The verdict that it was decided to stop, by this very rule and on this data; None: it was not. `data`: as of
+    `decide`."""
     verdict = RunFolder(model_dir).stop
     same = all(verdict.get(name) == value for name, value in dataclasses.asdict(rule).items())
-    return verdict if verdict and same else None
+    on_other_data = evaluation_journal.are_other_data(verdict.get('data') or '', data)
+    return verdict if verdict and same and not on_other_data else None

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -65,7 +65,7 @@ class EstimatorEvaluator:
                 return graph.metric_names
             with tf.Graph().as_default(), scope(evaluation_graph.strategy(self._estimator)):
                 *_, values, _ = evaluation_graph.build(self._estimator, self._input_fn, [], RESTORED)
-        return set(values) - {v1.GraphKeys.GLOBAL_STEP}
+        return _single_numbers(values)
 
     def evaluate(self, checkpoint: str) -> dict[str, Any]:
         self._started()
@@ -153,7 +153,7 @@ class KeptGraph:
 
     @property
     def metric_names(self) -> set[str]:
-        return set(self._values) - {v1.GraphKeys.GLOBAL_STEP}
+        return _single_numbers(self._values)
 
     def evaluate(self, checkpoint: str, progress: EvaluationProgress | None = None) -> dict[str, Any]:
         """Returns and writes what `Estimator.evaluate` does, if there are batches. `progress` is told of each."""
@@ -272,3 +272,8 @@ def _refused(output: Any, receiver_tensors: Tensors) -> str | None:
     except ValueError as error:
         return str(error).splitlines()[0]
     return None
+
+
+def _single_numbers(values: Mapping[str, tf.Tensor]) -> set[str]:
+    """The names of the metrics by which something can be decided."""
+    return {name for name, value in values.items() if not value.shape.rank} - {v1.GraphKeys.GLOBAL_STEP}

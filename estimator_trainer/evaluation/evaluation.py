@@ -175,8 +175,8 @@ class Evaluation:
         known = self._last_done if self._last_done and self._last_done.digest == new.digest else self._last
         if self._last and self._last.is_on_other_data(self._data):
             _log.warning(
-                'WARNING: evaluation: the evaluation files or --eval_steps have changed, or the batch of --eval_steps: '
-                'earlier evaluations count neither for export/best nor for --stop_metric'
+                'WARNING: evaluation: the evaluation files or --eval_steps have changed, or the batch with '
+                '--eval_steps: earlier evaluations count neither for export/best nor for --stop_metric'
             )
         entry = evaluation_journal.take_up(known, new, lines)
         if entry.done:
@@ -218,10 +218,10 @@ class Evaluation:
         return metrics
 
     def _decide(self) -> None:
-        if self._rule is None or early_stopping.decision(self._rule, self._model_dir):
+        if self._rule is None or early_stopping.decision(self._rule, self._model_dir, self._data):
             return
         lines = self._lines.read()
-        verdict = early_stopping.decide(self._rule, lines[self._since(lines) :], self._model_dir)
+        verdict = early_stopping.decide(self._rule, lines[self._since(lines) :], self._model_dir, self._data)
         if verdict:
             _log.info('early stopping: %s', early_stopping.sentence(verdict))
 

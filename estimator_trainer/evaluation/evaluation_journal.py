@@ -130,6 +130,7 @@ class EvaluationProgress:
         train_examples: how many the job trains on; None: not known.
         steps: batches after which the evaluation ends, if the data do not end before; None: no bound.
         ends: whether the data are known to end.
+        warns_of_none: where there was no batch; False: the caller says it.
         clock: seconds, monotonic.
     """
 
@@ -139,10 +140,11 @@ class EvaluationProgress:
         train_examples: int | None = None,
         steps: int | None = None,
         ends: bool = False,
+        warns_of_none: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._batch_size, self._train_examples, self._steps, self._clock = batch_size, train_examples, steps, clock
-        self._warns = not ends and steps is None
+        self._warns, self._warns_of_none = not ends and steps is None, warns_of_none
 
     def begins(self, checkpoint: str) -> None:
         self._batches, self._began, self._first = 0, self._clock(), math.inf
@@ -181,7 +183,8 @@ class EvaluationProgress:
         metrics begin with would be the best loss."""
         if not self.is_empty:
             return results
-        _log.warning('WARNING: evaluation: %s', NO_EXAMPLES)
+        if self._warns_of_none:
+            _log.warning('WARNING: evaluation: %s', NO_EXAMPLES)
         return {name: value if name == 'global_step' else math.nan for name, value in results.items()}
 
     def _has_read_far_more(self) -> bool:

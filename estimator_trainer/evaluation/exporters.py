@@ -14,14 +14,16 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import evaluation_journal, serving_inputs
 from estimator_trainer.evaluation.evaluation import Evaluator
 from estimator_trainer.evaluation.serving_inputs import ServingInputFn
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.job_types import Estimator
-from estimator_trainer.run_dir import events, file_names, locks, metrics_log, protocol, removal
+from estimator_trainer.run_dir import events, file_names, files, locks, metrics_log, protocol, removal
 
 _log = logging.getLogger('estimator_trainer')
 _BEST_JSON = 'best.json'
@@ -98,7 +100,7 @@ class Exports:
 
 
 class InOwnFolder:
-    """An evaluator whose exports are written in a folder of their own, and moved when they are whole and marked."""
+    """An evaluator whose exports are written in folders of their own, and moved when they are whole and on the disk."""
 
     def __init__(self, evaluator: Evaluator):
         self._evaluator = evaluator
@@ -121,7 +123,9 @@ class InOwnFolder:
                 seconds = int(os.path.basename(exported))
                 while os.path.lexists(path := os.path.join(folder, str(seconds))):
                     seconds += 1
+                files.flush_tree(exported)
                 os.rename(exported, path)
+                files.flush(folder)
         finally:
             removal.tree(own, removal.Marked(own))
         return path
@@ -161,6 +165,9 @@ class BestExporter(tf.estimator.Exporter):
                 f'export/best goes by {self.metric!r}, which the evaluation does not '
                 f'give: it has {", ".join(sorted(eval_result))}.'
             )
+        if np.ndim(eval_result[self.metric]):
+            shape = np.shape(eval_result[self.metric])
+            raise UsageError(f'export/best goes by {self.metric!r}, which has the shape {shape}: give it one number.')
         value = float(eval_result[self.metric])
         best = best_so_far(export_path) or self._repaired(export_path, int(eval_result['global_step']))
         best = best or self._of_an_earlier_program(export_path)
@@ -184,6 +191,7 @@ class BestExporter(tf.estimator.Exporter):
             },
             durable=True,
         )
+        files.flush(export_path)  # the name of best.json, before the model that the old one names goes
         _remove_others(export_path, os.path.basename(path), best if best and best['saved_model'] else None)
         where = protocol.path_for_user(path, os.environ)
         _log.info('export: %s %.4f at step %d is the best so far: %s', self.metric, value, step, where)

@@ -33,6 +33,7 @@ class KerasEvaluator:
         strategy: whose replicas share an evaluation, or None.
         started: () -> None, called as an evaluation begins.
         progress: is told of each evaluation and its batches.
+        same_data: whether each call of input_fn makes the same data set.
     """
 
     def __init__(
@@ -45,15 +46,16 @@ class KerasEvaluator:
         strategy: tf.distribute.Strategy | None = None,
         started: Callable[[], object] = lambda: None,
         progress: EvaluationProgress | None = None,
+        same_data: bool = False,
     ):
         assert job.make_model and job.parts  # --loop is refused for other jobs
         self._make_model, self._parts, self._params, self._started = job.make_model, job.parts, dict(params), started
-        self._input_fn, self._steps = input_fn, steps
+        self._input_fn, self._steps, self._keeps = input_fn, steps, same_data
         self._progress = progress or EvaluationProgress(steps=steps)
         self._strategy = strategy or tf.distribute.get_strategy()
         self._scalars = summaries.Scalars(os.path.join(model_dir, 'eval'))
         self._restored: str | None = None
-        self._batches: Any = None  # one data set, for all evaluations
+        self._batches: Any = None
 
     @functools.cached_property
     def model(self) -> KerasModel:
@@ -63,8 +65,7 @@ class KerasEvaluator:
     @functools.cached_property
     def _metrics(self) -> dict[str, KerasMetric]:
         with self._strategy.scope():
-            of_job = self._parts.metrics(dict(self._params)) if self._parts.metrics else {}
-            return {**of_job, 'loss': tf.keras.metrics.Mean(name='loss')}
+            return {**losses.metrics_of(self._parts, dict(self._params)), 'loss': tf.keras.metrics.Mean(name='loss')}
 
     def metric_names(self) -> set[str]:
         return set(self._metrics)
@@ -92,7 +93,7 @@ class KerasEvaluator:
 
     def _evaluate_weights(self) -> dict[str, Any]:
         """`evaluate` with the weights as they are."""
-        if self._batches is None:
+        if self._batches is None or not self._keeps:
             self._batches = self._strategy.distribute_datasets_from_function(self._input_fn)
         for metric in self._metrics.values():
             metric.reset_state()

@@ -40,7 +40,7 @@ def make(make_model: Callable[[Params], KerasModel], parts: 'KerasParts') -> Ker
         penalty = parts.penalty(model, params) if parts.penalty else None
         if mode == modes.EVAL:  # the replicas evaluate apart, and each weighs its own examples
             loss = tf.reduce_mean(losses.of_examples(of_examples))
-            metrics = parts.metrics(params) if parts.metrics else {}
+            metrics = losses.metrics_of(parts, params)
             for metric in metrics.values():
                 metric.update_state(labels, outputs)
             return tf.estimator.EstimatorSpec(
@@ -48,7 +48,7 @@ def make(make_model: Callable[[Params], KerasModel], parts: 'KerasParts') -> Ker
             )
 
         step = tf.compat.v1.train.get_global_step()
-        optimizer, rate = optimizers.of_estimator(parts.make_optimizer(params), step)
+        optimizer, rate = optimizers.of_estimator(optimizers.of_job(parts, params), step)
         tf.compat.v1.summary.scalar('learning_rate', rate)
         loss = losses.of_replica(of_examples, penalty)
         # Updates such as the averages of a BatchNormalization. In a graph Keras does not run them by itself.

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 import tensorflow as tf
 
 from estimator_trainer.data import batch
+from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs.job import KerasParts
-from estimator_trainer.jobs.job_types import KerasModel, Params, Tensors
+from estimator_trainer.jobs.job_types import KerasMetric, KerasModel, Params, Tensors
 
 _log = logging.getLogger('estimator_trainer')
 _of_thread = threading.local()
@@ -137,6 +138,18 @@ def outputs_of(model: KerasModel, features: Tensors, training: bool) -> Tensors:
     return tf.nest.map_structure(of_given_examples, outputs)
 
 
+def metrics_of(parts: KerasParts, params: Params) -> dict[str, KerasMetric]:
+    """Makes the metrics of a job; {} if it has none.
+
+    Raises:
+        UsageError: one of them has the name of the trainer's own.
+    """
+    metrics = dict(parts.metrics(params)) if parts.metrics else {}
+    if 'loss' in metrics:
+        raise UsageError("KerasParts.metrics: the trainer itself reports 'loss'; give this metric another name.")
+    return metrics
+
+
 def warn_of_unused(model: KerasModel, parts: KerasParts) -> None:
     """Says once that the model has losses of its own, if the job has no penalty that could contain them. It may add
     operations to a graph under construction, so it comes last: later ones that draw would have another seed."""
@@ -147,8 +160,8 @@ def warn_of_unused(model: KerasModel, parts: KerasParts) -> None:
 @functools.cache
 def say_unused() -> None:
     _log.warning(
-        'WARNING: the model has losses of its own (regularizers of its layers, or add_loss), and nothing adds them to the '
-        'loss of the job: give KerasParts a `penalty`, such as `lambda model, params: tf.add_n(model.losses)` for '
+        'WARNING: the model has losses of its own (regularizers of its layers, or add_loss), and nothing adds them to '
+        'the loss of the job: give KerasParts a `penalty`, such as `lambda model, params: tf.add_n(model.losses)` for '
         'regularizers (docs/jobs.md)'
     )
 

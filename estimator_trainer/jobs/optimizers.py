@@ -4,10 +4,12 @@ import tensorflow as tf
 
 from estimator_trainer.compat.patches import optimizer_parts
 from estimator_trainer.compat.patches.optimizer_parts import Momentum
+from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import schedules
+from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import KerasOptimizer, Params
 
-__all__ = ['Momentum', 'Rate', 'make', 'of_estimator']
+__all__ = ['Momentum', 'Rate', 'make', 'of_estimator', 'of_job', 'rate_at']
 
 _legacy = tf.keras.optimizers.legacy
 _ADAM_EPSILON = 1e-8  # of tf.compat.v1.train.AdamOptimizer; Keras's is 1e-7
@@ -21,6 +23,30 @@ def make(name: str, params: Params) -> KerasOptimizer:
     if name == 'momentum':
         return Momentum(rate, momentum=0.9)
     return _legacy.SGD(rate)
+
+
+def of_job(parts: KerasParts, params: Params) -> KerasOptimizer:
+    """Makes the optimizer of a job.
+
+    Raises:
+        UsageError: it is none of tf.keras.optimizers.legacy.
+    """
+    optimizer = parts.make_optimizer(params)
+    if not isinstance(optimizer, _legacy.Optimizer):
+        kind = type(optimizer)
+        raise UsageError(
+            f'make_optimizer gives a {kind.__module__}.{kind.__qualname__}, and one of tf.keras.optimizers.legacy is '
+            'needed, such as tf.keras.optimizers.legacy.Adam(1e-3).'
+        )
+    return optimizer
+
+
+def rate_at(optimizer: KerasOptimizer, step: tf.Tensor) -> tf.Tensor:
+    """The learning rate of one of tf.keras.optimizers.legacy after so many steps, without its `decay`: a scalar."""
+    rate = optimizer_parts.settings(optimizer)['learning_rate']
+    if isinstance(rate, tf.keras.optimizers.schedules.LearningRateSchedule):
+        return rate(step)
+    return tf.convert_to_tensor(rate() if callable(rate) else rate, tf.float32)
 
 
 def of_estimator(optimizer: KerasOptimizer, step: tf.Tensor) -> tuple['tf.compat.v1.train.Optimizer', tf.Tensor]:
@@ -38,8 +64,7 @@ def of_estimator(optimizer: KerasOptimizer, step: tf.Tensor) -> tuple['tf.compat
     """
     v1 = tf.compat.v1.train
     hyper = optimizer_parts.settings(optimizer)  # to read its attributes would make variables
-    rate = hyper['learning_rate']
-    rate = rate(step) if callable(rate) else tf.convert_to_tensor(rate, tf.float32)
+    rate = rate_at(optimizer, step)
     kind: type | None = type(optimizer)
     clips = optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm
     if clips or optimizer_parts.decay(optimizer) or optimizer_parts.changes_gradients(optimizer):

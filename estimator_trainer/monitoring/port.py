@@ -51,6 +51,11 @@ def listen(text: str) -> socket.socket:
         with forks.none_meanwhile():
             listener = socket.create_server(where[:2], family=family)
             forks.in_child(listener.close)
+    except UnicodeError:
+        raise UsageError(
+            f'--metrics_port={text}: {address.host} cannot be the name of a host: a part between dots is empty, too '
+            'long or of other letters; give HOST:PORT of this machine.'
+        ) from None
     except OSError as error:
         number = error.errno or 0  # of a host without an address: below 0
         why = os.strerror(number) if number > 0 else error.strerror

@@ -20,6 +20,7 @@ SWITCH = 'ESTIMATOR_TRAINER_REPORT'  # of the environment; 'off' turns --report=
 EVERY_SECS = 600
 SHORT_SECS = 5  # a run that was shorter writes no page: it would end a good deal later
 REST_TIMES = 200  # a page that took long is written less often: pages take at most 0.5 % of a core
+_ASK_SECS = 0.1  # between two looks whether the last page is to be given up
 _LIVE_SECS, LAST_SECS = 300, 60  # bounds of one page, while the run lives and at its end
 _WRITER = (sys.executable, '-m', 'estimator_trainer', 'report')
 
@@ -72,18 +73,32 @@ class Pages:
     def __exit__(self, *exc_info: object) -> None:
         self._stop()
 
-    def last(self, warns: bool = True, most_secs: float = LAST_SECS) -> None:
+    def last(self, warns: bool = True, most_secs: float = LAST_SECS, told: Callable[[], object] | None = None) -> None:
         """Writes the page of the end, unless the run was short; none is written after it.
 
         Args:
             warns: not for a run that has failed, whose last line says why.
             most_secs: what the page may take.
+            told: whether to give the page up, for a process in which a signal is no exception. Asked again and again.
         """
         self._stop()
         if not warns:
             self._warn = lambda text: None
-        if time.monotonic() >= self._long_at:
+        if time.monotonic() < self._long_at:
+            return
+        writing = threading.Thread(target=self._write, args=(self._at_end, most_secs), name='last page', daemon=True)
+        try:
+            if told:
+                writing.start()
+        except RuntimeError:  # too many processes of this user
+            told = None
+        if told is None:
             self._write(self._at_end, most_secs)
+            return
+        while writing.is_alive():
+            if told():
+                self._at_end.kill()
+            writing.join(_ASK_SECS)
 
     def _stop(self) -> None:
         self._over.set()

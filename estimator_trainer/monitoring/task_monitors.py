@@ -42,9 +42,14 @@ def monitored(config: TrainerConfig, task: str, is_chief: bool, writes_page: boo
         codes.append(code)
         return code
 
-    with sending, metrics, pages or contextlib.nullcontext():
-        sending.follow(_log.info)
-        yield ends
-    if pages and codes and not exit_codes.was_stopped(codes[0]):  # its time to leave is short
-        with contextlib.suppress(KeyboardInterrupt):
+    has_ended = False
+    try:
+        with sending, metrics, pages or contextlib.nullcontext():
+            sending.follow(_log.info)
+            yield ends
+            has_ended = True
+        if pages and codes and not exit_codes.was_stopped(codes[0]):  # its time to leave is short
             pages.last(warns=codes[0] == exit_codes.OK)
+    except KeyboardInterrupt:
+        if not has_ended:
+            raise  # what comes later does not change the exit code

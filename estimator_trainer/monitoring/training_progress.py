@@ -5,6 +5,7 @@ import collections
 from estimator_trainer.run_dir import training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.run_dir.training_file import TrainingStatus
+from estimator_trainer.this_process.hung_files import BoundedFiles
 
 LOOK_SECS = 1  # between two looks at the file
 _RATE_SECS = 60  # over which the speed is measured
@@ -72,6 +73,7 @@ class TrainingFollower:
       generation: of the gang. A file of another generation is ignored.
       stall_secs: after so many seconds without a step the gang is stalled; 0: it never is.
       now: by the clock whose time `look` gets.
+      files: with which the file is read; None: whoever looks waits for a file system that hangs.
 
     Attributes:
       training: what the file of this gang has said last.
@@ -80,8 +82,10 @@ class TrainingFollower:
       next_look: when `look` is due; None: never.
     """
 
-    def __init__(self, model_dir: str | None, generation: str, stall_secs: float, now: float):
-        self._model_dir, self._generation, self._stall_secs = model_dir, generation, stall_secs
+    def __init__(
+        self, model_dir: str | None, generation: str, stall_secs: float, now: float, files: BoundedFiles | None = None
+    ):
+        self._model_dir, self._generation, self._stall_secs, self._files = model_dir, generation, stall_secs, files
         self.next_look = None if model_dir is None else now
         self._clock, self._rate = StallClock(now), StepRate()
         self.training: TrainingStatus | None = None
@@ -94,12 +98,17 @@ class TrainingFollower:
             return False
         self.next_look = now + LOOK_SECS
         self.look_now()
+        if self._files and self._files.hang:  # nothing is known of its steps meanwhile
+            return True
         self.secs_left = self._rate.secs_left(self.training, now)
         still_secs = self._clock.still_secs(self.training, now)
         self.stalled = 0 < self._stall_secs <= still_secs
         return True
 
     def look_now(self) -> None:
-        training = RunFolder(self._model_dir).training_status if self._model_dir is not None else None
+        if self._model_dir is None:
+            return
+        folder = RunFolder(self._model_dir)
+        training = self._files.call(lambda: folder.training_status, None) if self._files else folder.training_status
         if training and training.generation == self._generation:
             self.training = training

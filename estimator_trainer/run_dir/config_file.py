@@ -140,7 +140,7 @@ def keep_job(model_dir: str, job: str) -> None:
     path = os.path.join(model_dir, JOB_FILE)
     if _same_file(path, job):
         return
-    with open(job, 'rb') as source, files_of_run.replacing(path) as temporary:
+    with open(job, 'rb') as source, files_of_run.replacing(path, durable=True) as temporary:
         with files_of_run.create(temporary, 'wb') as file:
             file.write(source.read())
 

@@ -120,9 +120,17 @@ def last_step(lines: Iterable[Mapping[str, Any]], since: float) -> int | None:
     return max((step for step in steps if type(step) is int), default=None)
 
 
+def tails() -> Iterator[int]:
+    """How many bytes are read for the last lines of a file: ever more, until a line is among them."""
+    most = TAIL_BYTES
+    while most <= MOST_TAIL_BYTES:
+        yield most
+        most *= 2
+
+
 def _newest_first(path: str) -> Iterator[dict[str, Any]]:
-    most, is_whole, has_any = TAIL_BYTES, False, False
-    while not (is_whole or has_any) and most <= MOST_TAIL_BYTES:
+    for most in tails():
+        has_any = False
         try:
             with open(path, 'rb') as file:
                 begin = max(0, file.seek(0, os.SEEK_END) - most)
@@ -136,7 +144,8 @@ def _newest_first(path: str) -> Iterator[dict[str, Any]]:
             if value is not None:
                 has_any = True
                 yield value
-        most *= 2
+        if is_whole or has_any:
+            return
 
 
 def _all_parsed(lines: list[bytes]) -> list[dict[str, Any]]:

@@ -68,4 +68,4 @@ class OwnStart:
     def _write(self, entry: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):
             path = os.path.join(self._model_dir or '', file_names.EARLIER_STARTS)
-            protocol.write_json(path, {run_starts.KEY: [*self._earlier, entry]})
+            protocol.write_json(path, {run_starts.KEY: [*self._earlier, entry]}, durable=True)

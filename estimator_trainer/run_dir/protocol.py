@@ -45,11 +45,8 @@ def write_json(path: str, value: Any, durable: bool = False) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    with files.replacing(path) as temporary, files.create(temporary) as file:
+    with files.replacing(path, durable=durable) as temporary, files.create(temporary) as file:
         file.write(indented(value) + '\n')
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
 
 
 def given_flags(model_dir: str, environ: Mapping[str, str]) -> dict[str, Any]:

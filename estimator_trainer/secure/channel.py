@@ -6,6 +6,7 @@ After the handshake the side that was called says one byte (`Verdict`). Only the
 
 import contextlib
 import enum
+import errno
 import os
 import socket
 import ssl
@@ -91,7 +92,10 @@ class Routes:
 
     def _named(self, address: str, secs: float) -> socket.socket:
         host, _, port = address.rpartition(':')
-        return socket.create_connection((host.strip('[]'), int(port)), secs)
+        try:
+            return socket.create_connection((host.strip('[]'), int(port)), secs)
+        except UnicodeError:  # a part of the name is empty or too long
+            raise OSError(errno.EADDRNOTAVAIL, f'{host} cannot be the name of a host') from None
 
 
 def server_context(credentials: Credentials) -> ssl.SSLContext:

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import TimeoutError as NotYet
 from multiprocessing.pool import ThreadPool
 
@@ -133,7 +133,7 @@ class Copy:
         }
         for folder in {os.path.dirname(os.path.join(self.folder, name)) for name in new}:
             os.makedirs(folder, exist_ok=True)
-        parts = {name: _part(need, objects[name].size) for name, need in new.items()}
+        parts = {name: next(_parts(need, objects[name].size)) for name, need in new.items()}
         total = sum(map(len, parts.values()))
         free = shutil.disk_usage(self.folder).free
         if total > free:
@@ -149,7 +149,10 @@ class Copy:
             self._say(f'fetches {_megabytes(total)} of {self.url}')
 
         def fetch(name: str) -> str:
-            self._fetch_one(name, parts[name], objects[name], fetched, in_vain)
+            for part in _parts(new[name], objects[name].size):
+                self._fetch_one(name, part, objects[name], fetched, in_vain)
+                if new[name] is not Need.END or metrics_log.last(os.path.join(self.folder, name)):
+                    break
             return name
 
         with ThreadPool(min(_AT_ONCE, len(new) or 1)) as pool:  # its threads hold up nobody who leaves
@@ -246,10 +249,15 @@ def _stamp(path: str) -> tuple[int, int] | None:
     return None
 
 
-def _part(need: Need, size: int) -> range:
-    """Of which bytes the content is fetched."""
-    first = {Need.WHOLE: 0, Need.END: max(0, size - metrics_log.TAIL_BYTES - 1), Need.SIZE: size}[need]
-    return range(first, size)
+def _parts(need: Need, size: int) -> Iterator[range]:
+    """Of which bytes the content is fetched; of an end, one after the other until there is a line in it."""
+    if need is not Need.END:
+        yield range(0 if need is Need.WHOLE else size, size)
+        return
+    for tail in metrics_log.tails():
+        yield range(max(0, size - tail - 1), size)  # with the end of the line before it
+        if tail >= size:
+            return
 
 
 def _megabytes(size: int) -> str:

@@ -9,8 +9,8 @@ import time
 from collections.abc import Collection, Iterable
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import files, removal
-from estimator_trainer.storage import names, scratch_state, snapshot
+from estimator_trainer.run_dir import files, locks, removal
+from estimator_trainer.storage import after_boot, names, scratch_state, snapshot
 from estimator_trainer.storage.scratch_state import ScratchState
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.store import Object, Store, StoreUnavailable
@@ -25,6 +25,10 @@ class Moved(StoreUnavailable):
 
 def fetch(store: Store, folder: str, state: ScratchState, share: Share, continues: bool) -> tuple[str | None, int]:
     """Makes the folder hold what the store has of a share.
+
+    If this machine was started again since the folder was known to hold whole files, `after_boot` says which of them
+    are fetched again, although the folder continues. A machine that does not say since when it runs counts as one that
+    was not started again.
 
     Args:
         continues: nobody else has had the share since this folder was used. Its files are as new as the store's, or
@@ -54,7 +58,15 @@ def fetch(store: Store, folder: str, state: ScratchState, share: Share, continue
     if not all(os.path.exists(os.path.join(folder, name)) for name in stay):
         continues = False  # somebody has emptied the folder
     _remove_unfinished(folder)
-    if continues:
+    untrusted: set[str] = set()
+    if continues and state.boot != locks.boot_id():
+        found = after_boot.look(folder, objects, state.digests(), newest, share.owns(names.POINTER))
+        needed, there = {*found.checkpoints}, found.untrusted & objects.keys()
+        untrusted = {name for name in there if share.owns(name) or names.checkpoint_of(name) in needed}
+        if untrusted:
+            said = 'WARNING: %s: this machine was started again and may have torn %d file(s), such as %s: fetches them'
+            _log.warning(said, store.url, len(untrusted), min(untrusted))
+    elif continues:
         needed = set()  # those that are missing here were thinned out
     else:
         only = _only_here(folder, sent if newest else {}) if share.owns(names.POINTER) else None
@@ -66,9 +78,10 @@ def fetch(store: Store, folder: str, state: ScratchState, share: Share, continue
         state.start_over()
         _remove_others(folder, objects, share, needed)
     state.save()
-    wanted = [name for name in objects if _is_wanted(name, share, needed)]
+    wanted = [name for name in objects if name in untrusted or _is_wanted(name, share, needed)]
     if continues:
-        stale = [name for name in wanted if name in theirs or not os.path.exists(os.path.join(folder, name))]
+        untrusted |= theirs
+        stale = [name for name in wanted if name in untrusted or not os.path.exists(os.path.join(folder, name))]
     else:
         stale = [name for name in wanted if not _is_equal(folder, name, state, objects[name])]
         _remove(folder, stale)  # before there must be room for the new ones
@@ -83,6 +96,7 @@ def fetch(store: Store, folder: str, state: ScratchState, share: Share, continue
                 state.forget(name)
     if share.owns(names.START):
         _remove_start(store, folder, state, objects)
+    state.boot = locks.boot_id()
     state.save()
     return newest, sum(objects[name].size for name in stale)
 
@@ -149,7 +163,7 @@ def download(store: Store, name: str, path: str, found: Object) -> None:
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
-        with files.replacing(path) as temporary:
+        with files.replacing(path, durable=True) as temporary:
             with open(temporary, 'wb') as file:
                 for chunk in store.chunks(name):
                     file.write(chunk)

@@ -193,7 +193,7 @@ class Follower:
             return False
         pointer = os.path.join(self._folder, names.POINTER)
         if checkpoint:
-            _write(pointer, names.pointer_to_one(checkpoint))
+            _write(pointer, names.pointer_to_last([checkpoint]))
         else:
             removal.file(pointer, removal.Named(names.POINTER))
         if source != names.POINTER:

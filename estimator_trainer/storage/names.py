@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from estimator_trainer.run_dir import file_names
@@ -148,9 +148,10 @@ def named_by(pointer: bytes) -> str | None:
     return file_names.pointer(pointer.decode(errors='replace')).name or None
 
 
-def pointer_to_one(checkpoint: str) -> bytes:
-    """The content of a file `checkpoint` that names this checkpoint alone."""
-    return f'model_checkpoint_path: "{checkpoint}"\nall_model_checkpoint_paths: "{checkpoint}"\n'.encode()
+def pointer_to_last(checkpoints: Sequence[str]) -> bytes:
+    """The content of a file `checkpoint` that lists these checkpoints, and names the last of them."""
+    listed = ''.join(f'all_model_checkpoint_paths: "{checkpoint}"\n' for checkpoint in checkpoints)
+    return f'model_checkpoint_path: "{checkpoints[-1]}"\n{listed}'.encode()
 
 
 def pointer_to(checkpoint: str, pointer: bytes) -> bytes:

@@ -4,6 +4,7 @@ url      of the store
 token    of the lease under which the run in the folder was fetched or made; null while it is being fetched
 claims   token -> whether the run in the folder belongs to that lease: of leases that may have been written since. A
          process learns only from the answer of the store whether it has the lease, and it may end before.
+boot     id of the machine since its start, when the folder was last known to hold whole files; '?': it does not say
 sent     name -> {digest, e_tag, number}: the objects that equal a local file, or did; digest null while one is sent
 """
 
@@ -24,6 +25,7 @@ class ScratchState:
         is_new: the folder was not used for this URL before.
         is_damaged: a file of this name is there, and is no JSON, as after the machine has lost its power.
         is_of_others: a file of this name is there, and no trainer has written it.
+        boot: as in the file; '' where it has none.
     """
 
     def __init__(self, folder: str, url: str):
@@ -34,12 +36,14 @@ class ScratchState:
         self.is_new = found.get('url') != url
         found = {} if self.is_new else found
         self.token: str | None = found.get('token')
+        self.boot: str = found.get('boot') or ''
         self._claims: dict[str, bool] = found.get('claims') or {}
         self._sent: dict[str, dict] = found.get('sent') or {}
 
     def save(self) -> None:
         """Raises OSError."""
-        entry = {'url': self._url, 'token': self.token, 'claims': self._claims, 'sent': self._sent}
+        known = {'url': self._url, 'token': self.token, 'claims': self._claims, 'boot': self.boot}
+        entry = {**known, 'sent': self._sent}
         protocol.write_json(self.path, entry, durable=True)
 
     @property

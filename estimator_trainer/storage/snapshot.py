@@ -218,10 +218,10 @@ class SnapshotTaker:
         return {name: Local(digest, signature[-1], path)}
 
 
-def digest_of(path: str) -> str:
-    """Of a whole file. Raises OSError."""
+def digest_of(path: str, size: int | None = None) -> str:
+    """Of a whole file, or of its first `size` bytes, which are there. Raises OSError."""
     with open(path, 'rb') as file:
-        return _digest(file, os.fstat(file.fileno()).st_size)
+        return _digest(file, os.fstat(file.fileno()).st_size if size is None else size)
 
 
 def _hash() -> 'hashlib.blake2b':

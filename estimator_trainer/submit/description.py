@@ -9,6 +9,7 @@
 Every key is a field of one of the dataclasses below; unknown ones are refused.
 """
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -167,6 +168,14 @@ class Description:
     def asynchronous(self) -> bool:
         """Whether a worker can be restarted alone: beside parameter servers, unless `args` have --sync_ps."""
         return 'ps' in dict(self.roles) and not two_parts.read_trainer_flags(self.args).config.sync_ps
+
+    @property
+    def step_timeout_secs(self) -> int:
+        """The trainer's flag, as far as it can be read here: this machine may not have the flagfile of the tasks."""
+        for path in (os.path.join(self.working_dir or '', self.flagfile), self.flagfile):  # the latter: of the package
+            with contextlib.suppress(UsageError):
+                return two_parts.read_trainer_flags((f'--flagfile={path}', *self.args)).config.step_timeout_secs
+        return two_parts.read_trainer_flags(self.args).config.step_timeout_secs
 
     @property
     def in_store(self) -> bool:

@@ -24,7 +24,7 @@ from estimator_trainer.submit.ray_host import TaskActor
 from estimator_trainer.submit.remote import HostLost
 from estimator_trainer.submit.remote_supervisor import RemoteSupervisor
 from estimator_trainer.this_process.console import Console
-from tf_config import streams
+from tf_config import inherited
 
 START_SECS = 120  # for an actor to start and answer: Ray may have to start a process of Python first
 LOST_SECS = 60  # without an answer; Ray itself takes about half of that to give up a node
@@ -192,5 +192,5 @@ def _connect() -> Any:
 
 
 if __name__ == '__main__':
-    streams.outlive_readers()
+    inherited.mend()
     sys.exit(main(sys.argv[1:]))

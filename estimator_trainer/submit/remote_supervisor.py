@@ -86,7 +86,8 @@ class RemoteSupervisor(Supervisor[Mapping[str, TaskHost]]):
 
     def __init__(self, description: Description, cluster: HostPool, console: Console, rng: random.Random):
         description.check_roles()
-        limits = restarts.Limits(grace_secs=description.grace_secs)
+        stall_secs = restarts.stall_bound(description.step_timeout_secs)
+        limits = restarts.Limits(grace_secs=description.grace_secs, stall_timeout=stall_secs)
         super().__init__(restarts.Rules(description.max_restarts), limits, description.asynchronous, console, rng)
         self._description, self._cluster, self._console = description, cluster, console
         self.workers = description.num_tasks

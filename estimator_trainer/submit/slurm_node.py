@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from estimator_trainer import exit_codes
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.submit import verdict
-from tf_config import streams
+from tf_config import inherited
 
 _TEXT = 300  # characters: a line has to arrive whole among those of other nodes
 
@@ -71,5 +71,5 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 if __name__ == '__main__':
-    streams.outlive_readers()
+    inherited.mend()
     sys.exit(main(sys.argv[1:], os.environ))

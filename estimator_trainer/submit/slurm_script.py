@@ -5,7 +5,7 @@ What the script does, in this order:
 1. `srun` starts every task in one step. Where roles need different resources the job has a component for
    each (`hetjob`), and ranks go through the components in the order of the roles.
 2. Before the time limit Slurm sends SIGTERM to the tasks, and not to the script: they save and leave with
-   143. Preemption and `scancel --signal=TERM` are the same to them.
+   143, and the script still has time for what follows. Preemption and `scancel --signal=TERM` are the same to them.
 3. A task that fails ends the step (`--kill-on-bad-exit`); the others would end by themselves, a little later.
 4. `verdict` decides whether another try may help. If so the script has the job requeued, and Slurm runs it
    again under the same number: it resumes from the last checkpoint.
@@ -37,6 +37,7 @@ _STEP = '--export=ALL --kill-on-bad-exit=1 --wait=0 --label --distribution=block
 _TASK = f'export {protocol.ERROR_FILE}="$0/$SLURM_PROCID.error.json"; exec "$@"'
 _NODE = '-m estimator_trainer.submit.slurm_node'
 _TELL_SECS = 60
+_DECIDE_SECS = 15  # for the verdict and the requeue, after all that a task may take to save
 _BREAK = ' \\\n  '
 _JOB = '--job="slurm-$SLURM_JOB_ID" '
 
@@ -130,7 +131,7 @@ def _directives(description: Description, components: list[Component]) -> list[s
     job = [f'--job-name={description.name}', f'--output={description.name}-%j.out', '--open-mode=append', '--requeue']
     if description.working_dir:
         job.append(f'--chdir={description.working_dir}')
-    each = [f'--signal=TERM@{description.grace_secs}']
+    each = [f'--signal=TERM@{_told_secs(description, components)}']
     if description.time_limit_minutes:
         each.append(f'--time={description.time_limit_minutes}')
     each += [
@@ -151,6 +152,13 @@ def _directives(description: Description, components: list[Component]) -> list[s
         ]
         lines += [f'#SBATCH {shlex.quote(option)}' for option in options]
     return lines
+
+
+def _told_secs(description: Description, components: list[Component]) -> int:
+    """How long before the time limit the tasks are told to stop. The time limit ends the script as well, which has to
+    decide and to have the job requeued once they have saved."""
+    collect = len(components) * _TELL_SECS if description.in_store else 0
+    return description.grace_secs + _DECIDE_SECS + collect
 
 
 def _resources(role: RoleTasks) -> list[str]:

@@ -33,7 +33,7 @@ from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.storage import connection, names, store
 from estimator_trainer.supervisor.policy import causes, restarts
 from estimator_trainer.supervisor.reports import wording
-from tf_config import streams
+from tf_config import inherited
 
 AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 ERROR_FILES = '*.error.json'
@@ -188,5 +188,5 @@ def main(argv: Sequence[str], now: Callable[[], float] = time.time) -> int:
 
 
 if __name__ == '__main__':
-    streams.outlive_readers()
+    inherited.mend()
     sys.exit(main(sys.argv[1:]))

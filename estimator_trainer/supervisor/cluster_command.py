@@ -21,7 +21,7 @@ from estimator_trainer.this_process import console, isolate
 from estimator_trainer.this_process.child_process import PIPE, Child, TookTooLong
 
 TRAINER = (sys.executable, '-m', 'estimator_trainer')
-CHECK_SECS = 60  # a check that takes 0.3 s on a quiet machine, and one with TensorFlow seconds
+CHECK_SECS = 300  # it takes 0.3 s on a quiet machine, and seconds with TensorFlow or a job on a slow file system
 
 
 def usable_cores() -> tuple[int, ...]:
@@ -40,7 +40,12 @@ def check_flags(command: task_commands.TaskCommand, show: bool) -> int:
         with Child(command.argv, env=command.env, stdout=PIPE, stderr=PIPE) as child:
             done = child.finish(CHECK_SECS)
     except TookTooLong:
-        print(f"the trainer's --dry_run did not end within {CHECK_SECS} s", file=sys.stderr)
+        print(
+            f'error: the check of the flags did not end within {CHECK_SECS} s, and nothing was started. It loads the '
+            "job: look whether the job's module waits for something. If the machine or its file system is only slow, "
+            'the same command may work later.',
+            file=sys.stderr,
+        )
         return exit_codes.FAILED
     if done.code != exit_codes.OK or show:
         sys.stdout.buffer.write(done.out)
@@ -73,12 +78,18 @@ def run(
             folder = log_folders.new(opts.log_dir)
         except OSError as error:
             raise UsageError(f'--log_dir={opts.log_dir}: {error.strerror}; give a folder that can be written') from None
-        with out, err:
-            err.say(isolated.note)
-            sending.follow(err.say)
-            code = local_supervisor.LocalSupervisor(opts, machine, random.Random(), claim, folder).run()
-            sending.last(code)
-            return code
+        ended = None
+        try:
+            with out, err:
+                err.say(isolated.note)
+                sending.follow(err.say)
+                ended = local_supervisor.LocalSupervisor(opts, machine, random.Random(), claim, folder).run()
+                sending.last(ended)
+        except KeyboardInterrupt:
+            if ended is None:
+                raise
+        assert ended is not None
+        return ended  # a Ctrl-C that comes later changes nothing
 
 
 def _in_scratch(opts: options.Options, argv: list[str]) -> tuple[trainer_config.TrainerConfig, list[str]]:

@@ -112,7 +112,7 @@ class LocalSupervisor(Supervisor[list[int]]):
             self._serving(),
             self._pages or contextlib.nullcontext(),
         ):
-            return self._end(*self._run_gangs(signals))
+            return self._end(signals, *self._run_gangs(signals))
 
     def _serving(self) -> contextlib.AbstractContextManager:
         """Serves the metrics of the cluster at --metrics_port."""
@@ -146,7 +146,7 @@ class LocalSupervisor(Supervisor[list[int]]):
             raise CannotGoOn(f'no restart: {error}', code) from None
 
     def _make_gang(self, place: list[int], generation: str) -> Gang:
-        opts, machine = self._opts, self._machine
+        opts, machine, files = self._opts, self._machine, self._status.files
         self._ports.append(place)
         inherited = machine.environ
         if opts.trainer.config.allocator == 'auto':
@@ -170,7 +170,7 @@ class LocalSupervisor(Supervisor[list[int]]):
             opts.limits,
             machine.err,
             self._budgets,
-            TrainingFollower(opts.model_dir, generation, opts.limits.stall_timeout, time.monotonic()),
+            TrainingFollower(opts.model_dir, generation, opts.limits.stall_timeout, time.monotonic(), files),
             lambda view: self._show_gang(gang, view),
             opts.trainer.config.profile_tasks,
         )
@@ -245,7 +245,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         self._status.write(status)
         if self._terminal.has_line:
             folder = self._opts.model_dir
-            last = RunFolder(folder).newest_metrics if folder else {}
+            last: dict = self._status.files.call(lambda: RunFolder(folder).newest_metrics, {}) if folder else {}
             parts = progress_line.cluster_line(status, last)
             self._terminal.show((lambda width: progress_line.joined(parts, width)) if parts else None)
 
@@ -263,7 +263,7 @@ class LocalSupervisor(Supervisor[list[int]]):
             run.earlier_starts, run.report, run.status, run.training, False, False, run.last_metrics, run.named_step
         )
         self._earlier = run_starts.newest(starts)
-        history = report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say)
+        history = report_file.JsonFile(run.file(file_names.EARLIER_STARTS), self._say, durable=True)
         if not self._earlier or history.write({run_starts.KEY: self._earlier}):  # or report.json alone knows of them
             with contextlib.suppress(OSError):
                 removal.file(self._report, removal.Named(re.escape(file_names.REPORT)))
@@ -279,7 +279,7 @@ class LocalSupervisor(Supervisor[list[int]]):
                 'attempts stay (--keep_attempts)'
             )
 
-    def _end(self, code: int, stopped: bool) -> int:
+    def _end(self, signals: Signals, code: int, stopped: bool) -> int:
         """Says and writes how the run has ended. Returns `code`."""
         times = self._began_at, time.time()
         document = report_file.document(code, *times, self._ended_attempts(), self._number, self._earlier)
@@ -288,7 +288,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         self._show(state, exit_code=code)
         secs = time.monotonic() - self._began
         if self._pages and not stopped:  # who stops a run does not wait for a page
-            self._pages.last()
+            self._pages.last(told=lambda: {*signals.take()} - {protocol.PROFILE_SIGNAL})
         knows = self._opts.model_dir and not self.is_program
         left = wording.on_disk(self.checkpoint) if stopped and knows else ''
         report = protocol.path_for_user(self._report, os.environ) if self._report else None

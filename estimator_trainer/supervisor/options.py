@@ -10,7 +10,7 @@ from estimator_trainer.config.declaration import flag
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir.log_folders import LogBounds
-from estimator_trainer.supervisor.policy.restarts import SAVE_MARGIN_SECS, Limits, Rules
+from estimator_trainer.supervisor.policy.restarts import SAVE_MARGIN_SECS, Limits, Rules, stall_bound
 from estimator_trainer.supervisor.policy.task_commands import Shape
 
 USAGE = """\
@@ -264,7 +264,7 @@ def _limits(own: ClusterFlags, config: TrainerConfig) -> Limits:
     if grace is None:
         grace = max(Limits.grace_secs, config.grace_secs + SAVE_MARGIN_SECS)
     if stall is None:
-        stall = config.step_timeout_secs and max(Limits.stall_timeout, config.step_timeout_secs)
+        stall = stall_bound(config.step_timeout_secs)
     return Limits(grace, own.drain_secs, stall)
 
 

@@ -10,17 +10,20 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import connection
 from typing import IO, NamedTuple
 
 from estimator_trainer.this_process.parent_process import tie_to_parent
+from tf_config import inherited
 
 DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
 
 _READ_BYTES = 1 << 20  # more than a pipe holds, so that one read takes everything
 _FIRST_PAUSE_SECS, _LONGEST_PAUSE_SECS = 0.0005, 0.05  # between two looks at a child that is awaited
+UNKNOWN_CODE = 1  # of a child whose exit code somebody else has taken: it may have failed
 KILLED_SECS = 30  # for a killed process to end; the kernel frees its memory meanwhile
 _LINE_END = re.compile(rb'\r\n|\n|\r')  # a pattern of a whole line would take quadratic time on a text without an end
 
@@ -134,6 +137,7 @@ class Child:
         ignored: Sequence[signal.Signals] = (),
     ):
         parent = os.getpid()
+        inherited.keep_exit_codes()  # a program that uses this package as a library may have been started otherwise
 
         def before_exec() -> None:  # it takes no lock, because another thread of this process may hold that
             tie_to_parent(parent)
@@ -156,6 +160,7 @@ class Child:
             )
         except subprocess.SubprocessError as error:  # `before_exec` has failed
             raise OSError(str(error)) from error
+        self._taking = threading.RLock()  # the exit code: a second thread would find it gone
         self.pid, self.stdin = self._popen.pid, self._popen.stdin
         self.stdout, self.stderr = (pipe.fileno() if pipe else -1 for pipe in (self._popen.stdout, self._popen.stderr))
         self._lines = {descriptor: Lines() for descriptor in (self.stdout, self.stderr) if descriptor >= 0}
@@ -175,13 +180,16 @@ class Child:
     def poll(self) -> int | None:
         """None while it runs; else its exit code, or minus the number of the signal that ended it. Never waits.
 
-        When it has ended, whatever is left of its group is killed.
+        It is UNKNOWN_CODE where somebody else has taken it. When the child has ended, whatever is left of its group is
+        killed.
         """
-        if self._popen.returncode is None:
-            if not has_ended(self._popen):
-                return None  # it may end now: the rest of its group has to be killed before it is awaited
-            self._signal_group(signal.SIGKILL)  # before another process can have its number
-        return self._popen.poll()
+        with self._taking:
+            if self._popen.returncode is None:
+                if not has_ended(self._popen):
+                    return None  # it may end now: the rest of its group has to be killed before it is awaited
+                self._signal_group(signal.SIGKILL)  # before another process can have its number
+                self._take_code()
+            return self._popen.returncode
 
     def wait(self, secs: float = float('inf')) -> int | None:
         """As `poll`, once it has ended or `secs` have passed."""
@@ -217,12 +225,22 @@ class Child:
 
     def finish(self, secs: float) -> Output:
         """Waits until it has ended and closed its pipes. Raises TookTooLong, once it is killed."""
-        try:
-            out, err = self._popen.communicate(timeout=secs)
-        except subprocess.TimeoutExpired:
+        until = time.monotonic() + secs
+        written: dict[int, list[bytes]] = {self.stdout: [], self.stderr: []}
+        if self.stdin:
+            self.stdin.close()
+        while self._lines and (left := until - time.monotonic()) > 0:
+            for descriptor in connection.wait(self.open_pipes, left):
+                assert isinstance(descriptor, int)
+                data = self.read(descriptor)
+                if data == b'':
+                    del self._lines[descriptor]
+                written[descriptor].append(data or b'')
+        code = self.wait(until - time.monotonic()) if not self._lines else None
+        if code is None:
             self.close()
-            raise TookTooLong(f'it took longer than {secs:g} s') from None
-        return Output(self._popen.returncode, out or b'', err or b'')
+            raise TookTooLong(f'it took longer than {secs:g} s')
+        return Output(code, b''.join(written[self.stdout]), b''.join(written[self.stderr]))
 
     def read(self, descriptor: int) -> bytes | None:
         """The bytes that one of its pipes holds. b'' at the end of the pipe; None if it holds nothing now."""
@@ -251,12 +269,19 @@ class Child:
         A process that the kernel holds, such as for a file of a server that is gone, is not awaited for ever.
         """
         self.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._popen.wait(KILLED_SECS)
+        self.wait(KILLED_SECS)
         for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
             if pipe:
                 with contextlib.suppress(OSError):  # a stdin that nobody reads
                     pipe.close()
+
+    def _take_code(self) -> None:
+        """Takes the exit code of the child, which has ended, from the kernel. Popen calls it 0 if it is not there."""
+        if self._popen.returncode is None:  # `has_ended` takes it on macOS
+            try:
+                self._popen.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            except ChildProcessError:
+                self._popen.returncode = UNKNOWN_CODE
 
     def _signal_group(self, signum: int) -> None:
         # No such group: all have ended. Not permitted: macOS, for a group of zombies.

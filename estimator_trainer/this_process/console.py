@@ -10,6 +10,7 @@ process of one thread. Tasks are forked beside it; between fork and exec they to
 
 import collections
 import contextlib
+import errno
 import os
 import select
 import sys
@@ -27,6 +28,7 @@ DRAIN_SECS = 3.0  # for the reader at the end
 _AT_A_TIME = 64 << 10  # bytes; what a pipe holds
 _GATHER_SECS = 0.1  # for lines above a last line, which is drawn again below them
 _HIDE_SECS = 0.5  # for a last line to be erased
+_NOBODY = (errno.EPIPE, errno.EBADF)  # nobody reads it any more
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)  # SGR codes; red is left to errors
 
 
@@ -34,7 +36,8 @@ class Console:
     """Writes whole lines to a file descriptor, and never waits long for whoever reads it.
 
     While the buffer is full, lines are left out; when there is room again a line says how many they were and where
-    they are. When nobody reads any more (`| head`) the rest is dropped. The log files have it all.
+    they are. So it is where a write fails, such as to a file on a full disk. When nobody reads any more (`| head`) the
+    rest is dropped. The log files have it all.
 
     Args:
       fd: None: there is nothing to write to.
@@ -53,6 +56,7 @@ class Console:
         self._held = 0  # bytes that are not written yet
         self._full_since: float | None = None
         self._left_out = 0  # lines, since the buffer was full
+        self._failed = 0  # lines, since a write failed
         self._closing = False
         self._redraw = False  # the last line
         self._busy = False  # the thread writes
@@ -203,8 +207,15 @@ class Console:
             if fd is None:  # closed: the reader's time is over
                 return
             written = 0
-            with contextlib.suppress(BlockingIOError):
+            try:
                 written = os.write(fd, data[:_AT_A_TIME])
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                if error.errno in _NOBODY or (error.errno == errno.EIO and os.isatty(fd)):
+                    raise
+                self._give_up(data)  # the next line tries again
+                return
             if not written:  # somebody made our stdout non-blocking
                 room = select.poll()
                 room.register(fd, select.POLLOUT)
@@ -217,14 +228,18 @@ class Console:
                     self._say_what_is_left_out()
                 self._changed.notify_all()
 
+    def _give_up(self, data: memoryview) -> None:
+        with self._changed:
+            self._held -= len(data)
+            self._failed += bytes(data).count(b'\n')
+            self._changed.notify_all()
+
     def _say_what_is_left_out(self) -> None:
-        if self._left_out:
-            text = (
-                f'[cluster] {self._left_out} lines are left out here, because this console was not read in time; '
-                f'they are in {self.kept_in}\n'
-            )
-            self._left_out = 0
-            self._put(text.encode(errors='replace'))
+        for lines, why in ((self._left_out, 'was not read in time'), (self._failed, 'could not be written')):
+            if lines:
+                text = f'{lines} lines are left out here, because this console {why}; they are in {self.kept_in}'
+                self._put(f'[cluster] {text}\n'.encode(errors='replace'))
+        self._left_out = self._failed = 0
 
 
 def for_this_process(environ: Mapping[str, str], has_line: bool = False) -> tuple[Console, Console]:

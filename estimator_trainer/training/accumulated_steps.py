@@ -23,7 +23,7 @@ from estimator_trainer.data import batch
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import losses
 from estimator_trainer.jobs.job_types import EstimatorSpec, Mode, Params, RunConfig, Tensors
-from estimator_trainer.training import step_graph
+from estimator_trainer.training import replica_effects, step_graph
 from estimator_trainer.training.step_part import Part, ReadAhead
 
 v1 = tf.compat.v1
@@ -69,6 +69,7 @@ class Accumulation:
     def __init__(self, count: int):
         self._count, self.has_ordered_calls = count, False
         self._gradients: list[_Value] = []
+        self._variables: set[str] = set()
         self._losses: list[_Value] = []
         self._sizes: list[_Value] = []
         self._examples: list[tf.Tensor] = []  # of a step. What stands before them is the size of the first batch.
@@ -101,6 +102,7 @@ class Accumulation:
     def _of_sums(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def apply_gradients(optimizer: Any, grads_and_vars: Iterable[tuple], *args: Any, **kwargs: Any) -> Any:
             grads_and_vars = list(grads_and_vars)
+            self._variables.update(variable.op.name for _, variable in grads_and_vars)
             if not self._are_noted([gradient for gradient, _ in grads_and_vars]):
                 grads_and_vars = [(self._gradient(gradient), variable) for gradient, variable in grads_and_vars]
             return original(optimizer, grads_and_vars, *args, **kwargs)
@@ -162,6 +164,8 @@ class Accumulation:
             values += waited
         micro_batch = _MicroBatch(train_op, self._gradients, values, asking, ahead, self._examples)
         self.has_ordered_calls = micro_batch.has_ordered_calls
+        how = f'once for each of the {self._count} batches of a step'
+        replica_effects.warn_of_weights('--accumulate_steps', micro_batch.updates, self._variables, how)
         sums = self._sums(micro_batch, values)
         for value, total in [*zip(values, sums), *(zip(counted, ahead.sums) if ahead else ())]:
             graphs.replace_input(value.tensor.op, 0, total)
@@ -244,7 +248,7 @@ class _MicroBatch:
     def copy(self, number: tf.Tensor) -> tuple[list[tf.Tensor], list[tf.Operation]]:
         """-> (what a further micro-batch gives, its updates)"""
         of_batch = self._ahead.read(number) if self._ahead else {}
-        return self._part.copy(self._reads, self.updates, {**self._given, **of_batch})
+        return self._part.copy(self._reads, self.updates, {**self._given, **of_batch}, draws_apart=True)
 
 
 def _noted(values: list[_Value], tensor: tf.Tensor, kind: str) -> tf.Tensor:

@@ -19,10 +19,9 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_trainer import exit_codes
-from estimator_trainer.data.files import dataset
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, file_errors, protocol
-from estimator_trainer.training import coordination
+from estimator_trainer.training import coordination, files_of_chief
 from estimator_trainer.training.plan import Plan
 
 FILE = '.start.json'
@@ -91,7 +90,7 @@ def agree(plan: Plan, files: Mapping[str, Any] | None = None) -> int:
     if not plan.is_chief:
         code, problem = look(config.model_dir, start, config.join_timeout_secs)
         if not code and start['files'] != files:
-            code, problem = exit_codes.FILES_AWAY, _other_files(files, start['files'])
+            code, problem = exit_codes.FILES_AWAY, files_of_chief.difference(files, start['files'])
         if not code and start['replicas'] != config.num_replicas:
             code = exit_codes.USAGE
             problem = (
@@ -112,20 +111,6 @@ def agree(plan: Plan, files: Mapping[str, Any] | None = None) -> int:
         message = f'{task} {problem}'
         raise UsageError(message) if code == exit_codes.USAGE else StartRefused(code, message)
     return int(start['step'])
-
-
-def _other_files(own: Mapping[str, Any] | None, of_chief: Mapping[str, Any] | None) -> str:
-    own, of_chief = (contents or {'files': 0, 'examples': 0} for contents in (own, of_chief))
-    if dataset.difference(own, of_chief) <= dataset.OF_WINDOWS:
-        return (
-            f'forms other windows of the training files than the chief ({dataset.WHY_OTHER_WINDOWS}): give all tasks '
-            'the same'
-        )
-    return (
-        f'finds other training files than the chief: {own["files"]} with {own["examples"]} examples, the chief '
-        f'{of_chief["files"]} with {of_chief["examples"]}. Let all files be there, the same on every machine, before '
-        'the run starts'
-    )
 
 
 def look(

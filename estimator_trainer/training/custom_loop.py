@@ -83,7 +83,7 @@ class ModelSteps:
         self._pass = batch_gradients.make(model, parts, dict(params), xla)
         with strategy.scope():
             self._metrics = {'loss': tf.keras.metrics.Mean(name='loss')}
-            self._metrics.update(parts.metrics(dict(params)) if parts.metrics else {})
+            self._metrics.update(losses.metrics_of(parts, dict(params)))
         self.one = tf.function(self._step, input_signature=[spec])
 
     def results(self) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class GlobalLossModel(tf.keras.Model):
         self.trained = model
         self._pass = batch_gradients.make(model, parts, dict(params), xla)
         self._loss_metric = tf.keras.metrics.Mean(name='loss')
-        self._of_examples = parts.metrics(dict(params)) if parts.metrics else {}
+        self._of_examples = losses.metrics_of(parts, dict(params))
 
     def call(self, features: Tensors, training: bool | None = None) -> Tensors:
         return self.trained(features, training=training)

@@ -13,7 +13,7 @@ import tensorflow as tf
 from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import optimizer_parts, strategy_mends
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import losses
+from estimator_trainer.jobs import losses, optimizers
 from estimator_trainer.run_dir import checkpoints, summaries, training_file
 from estimator_trainer.training import (
     dues,
@@ -63,8 +63,8 @@ class KerasTraining:
         with self.strategy.scope():
             with layer_precision.of_layers(config.mixed_precision):
                 self.model = job.make_model(params.as_dict())
-            self.optimizer = self.parts.make_optimizer(params.as_dict())
-            optimizer_parts.create_variables(self.optimizer, self.model.trainable_variables)  # all are restored
+            self.optimizer = optimizers.of_job(self.parts, params.as_dict())
+            optimizer_parts.create_variables(self.optimizer, self._weights_of_model())  # all are restored
             self.loss_scale = loss_scaling.of_run(config.mixed_precision, self.model, self.optimizer)
             self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
         self._checkpoint = tf.train.Checkpoint(
@@ -82,6 +82,15 @@ class KerasTraining:
                 checkpoint_name=CHECKPOINT_NAME,
             )
             self._writer = summaries.Scalars(config.model_dir)
+
+    def _weights_of_model(self) -> list[tf.Variable]:
+        try:
+            return self.model.trainable_variables
+        except ValueError as error:
+            raise UsageError(
+                f'--loop={self._plan.config.loop}: make_model gives a model that has no weights yet; give its first '
+                'layer a shape (tf.keras.Input), or let make_model call model.build.'
+            ) from error
 
     def _restore(self, model_dir: str) -> None:
         # All tasks have agreed on the checkpoint to start from, which may be of step 0, such as one of `migrate`.
@@ -201,10 +210,9 @@ class KerasTraining:
 
     def rate(self, step: int | None = None) -> float:
         """The learning rate of a step that follows `step` others; by default of the next one."""
-        rate = optimizer_parts.settings(self.optimizer)['learning_rate']
         done = self._loop.step if step is None else step
-        scheduled = float(tf.convert_to_tensor(rate(tf.constant(done, tf.int64)) if callable(rate) else rate))
-        return scheduled / (1 + optimizer_parts.decay(self.optimizer) * done)
+        rate = float(optimizers.rate_at(self.optimizer, tf.constant(done, tf.int64)))
+        return rate / (1 + optimizer_parts.decay(self.optimizer) * done)
 
     def say_epoch(self, first: int, rate: float, results: Mapping[str, float]) -> None:
         """Logs an epoch, or the part of one that was trained, from step `first` on."""

@@ -8,12 +8,12 @@ applied. What tf.gradients gives is not divided either, but added up; nor is wha
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import tensorflow as tf
 
 from estimator_trainer.compat import lacks
-from estimator_trainer.compat.patches import optimizer_parts
+from estimator_trainer.compat.patches import counted_replicas, optimizer_parts
 from estimator_trainer.jobs import source_text
 from estimator_trainer.training import step_graph
 from estimator_trainer.training.plan import Plan
@@ -41,7 +41,7 @@ def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., ob
     if count == 1:
         return
     with lacks.or_without():
-        if not plan.uses_parameter_servers and optimizer_parts.applies_what_it_has_not_computed(v1.get_default_graph()):
+        if not plan.uses_parameter_servers and _applies_others(v1.get_default_graph()):
             _log.warning(
                 'WARNING: the model_fn applies gradients that no optimizer has computed, as those of tf.gradients. '
                 'They are added up undivided: a step is as large as %d steps of one batch. Use '
@@ -50,7 +50,8 @@ def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., ob
             )
             return
         divides = _SIZES.search(model_fn and source_text.beside(model_fn) or '')
-        if not plan.uses_parameter_servers and not divides and optimizer_parts.has_keras_applied(v1.get_default_graph()):
+        undivided = optimizer_parts.has_keras_applied(v1.get_default_graph()) and not counted_replicas.loss_is_divided()
+        if undivided and not plan.uses_parameter_servers and not divides:
             _log.warning(
                 'WARNING: the model_fn trains by an optimizer of Keras, which adds up the gradients of all %d batches '
                 "of a step undivided. Unless its loss is divided by params['num_replicas'], a step is as large as %d "
@@ -58,7 +59,6 @@ def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., ob
                 count,
                 count,
             )
-            return
         functions = clips(targets)
         if functions and plan.uses_parameter_servers:
             _log.warning(
@@ -78,6 +78,16 @@ def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., ob
             )
 
 
+def _applies_others(graph: tf.Graph) -> bool:
+    """Whether an optimizer has applied gradients that none has computed. compute_gradients divides by the number of
+    replicas, and tf.gradients does not."""
+    computed, applied = optimizer_parts.noted_gradients(graph)
+    return any(
+        not any(op.name in computed for op in step_graph.needed([graph.get_operation_by_name(name)]))
+        for name in applied
+    )
+
+
 def say_batch_normalization(variables: Iterable[str], plan: Plan) -> None:
     """Says what it computes, if a step takes several batches. `variables`: the names of those of the training."""
     if plan.batches_per_step > 1 and any(_OF_MOMENTS.search(name) for name in variables):
@@ -85,6 +95,34 @@ def say_batch_normalization(variables: Iterable[str], plan: Plan) -> None:
             'batch normalization: where it trains, each of the %d batches of a step has a mean and a variance of its '
             'own, and one process with the whole batch trains other weights (docs/jobs.md, rule 4)',
             plan.batches_per_step,
+        )
+
+
+def warn_of_weights(flag: str, ops: Iterable[tf.Operation], applied: Collection[str], how: str) -> None:
+    """Says which weights are changed by something else than the apply_gradients of TensorFlow's optimizers.
+
+    Args:
+        flag: for which that matters.
+        ops: of a step, all in one graph.
+        applied: the names of the variables that were given to such an apply_gradients.
+        how: what becomes of the others.
+    """
+    weights = {variable.op.name for variable in v1.trainable_variables()} - set(applied)
+    ops = list(ops) if weights else []
+    functions = step_graph.Functions(ops[0].graph) if ops else None
+    changed = {
+        tensor.op.name
+        for op in ops
+        for tensor in op.inputs
+        if tensor.op.name in weights and functions and functions.may_write(op)
+    }
+    if changed:
+        _log.warning(
+            'WARNING: %s: no optimizer that TensorFlow knows applies gradients to %s, such as where a class has an '
+            'apply_gradients of its own: each of them is updated %s.',
+            flag,
+            ' and '.join(sorted(changed)[:2]) + (f' and {len(changed) - 2} more' if len(changed) > 2 else ''),
+            how,
         )
 
 

@@ -104,7 +104,8 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
     memory = coordination.connect_memory(plan) if plan.in_sync else None
     if plan.is_chief:
         watchdog.resumes_at(params.start_step)
-    stopped = early_stopping.decision(rule, model_dir) if rule else None
+    data = dataset.evaluation_data if dataset else ''
+    stopped = early_stopping.decision(rule, model_dir, data) if rule else None
     messages.say_start(
         plan, dataset, params, job.serving_input_fn is not None, early_stopping.sentence(stopped) if stopped else None
     )
@@ -126,7 +127,7 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
         plan,
         params,
         watchdog,
-        _stop_reason(config, rule),
+        _stop_reason(config, rule, data),
         profiler,
         compared,
         params_of_run.keep_position(plan, params),
@@ -136,7 +137,6 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
     setup = Setup(plan, watchdog, job, params, run_configs, input_fn, loop, waited, dataset)
     trainer = make_trainer(setup)
     serving_input_fn = serving_inputs.serving_input_fn_of(job, params, dataset)
-    data = dataset.evaluation_data if dataset else ''
     exports = exporters.Exports(model_dir, exporters.make(config.export, job, serving_input_fn, data), serving_input_fn)
     trains_from = params.start_step if plan.trains else None
     after_last = wrong_answers.writer(dataset, model_dir)
@@ -196,14 +196,16 @@ def _peer_watch(plan: Plan) -> peers.PeerWatch:
     )
 
 
-def _stop_reason(config: TrainerConfig, rule: early_stopping.EarlyStopping | None) -> Callable[[], str | None]:
-    """() -> why training should stop now, or None."""
+def _stop_reason(
+    config: TrainerConfig, rule: early_stopping.EarlyStopping | None, data: str
+) -> Callable[[], str | None]:
+    """() -> why training should stop now, or None. `data`: what is evaluated on."""
     started = float(os.environ.get(protocol.STARTED) or time.time())  # the run, maybe in an earlier process
 
     def reason() -> str | None:
         if config.max_secs and time.time() - started >= config.max_secs:
             return training_file.MAX_SECS
-        if rule and early_stopping.decision(rule, config.model_dir):
+        if rule and early_stopping.decision(rule, config.model_dir, data):
             return training_file.EARLY_STOPPING
         return None
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from estimator_trainer import exit_codes
 from estimator_trainer.compat import agreement
 from estimator_trainer.compat.patches import saver_hooks
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import warm_start
 from estimator_trainer.run_dir import training_file
-from estimator_trainer.training import dues
+from estimator_trainer.training import agreed_start, dues, files_of_chief
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training.from_memory import InGraph
 from estimator_trainer.training.reports import Reports
@@ -92,6 +93,8 @@ class SessionHook(tf.estimator.SessionRunHook):
 
     def after_create_session(self, session: tf.compat.v1.Session, coord: tf.train.Coordinator) -> None:
         self._session, self._heard, reported = session, None, None
+        if self._plan.uses_parameter_servers and not self._plan.is_chief:
+            self._compare_files()  # the chief has made the variables, so its config.json is there
         if self._taken:
             self._taken.start(session)
         if self._plan.is_chief:
@@ -104,6 +107,12 @@ class SessionHook(tf.estimator.SessionRunHook):
             self._calls.start(session)
         if self.saver:
             self.saver.after_create_session(session, coord)
+
+    def _compare_files(self) -> None:
+        dataset, config = self._setup.dataset, self._plan.config
+        own = dataset.contents if dataset else None
+        if problem := files_of_chief.look(config.model_dir, own, config.join_timeout_secs):
+            raise agreed_start.StartRefused(exit_codes.FILES_AWAY, f'{self._plan.name} {problem}')
 
     def before_run(self, run_context: tf.compat.v1.train.SessionRunContext) -> tf.compat.v1.train.SessionRunArgs:
         self._in_call = True

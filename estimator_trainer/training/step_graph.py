@@ -266,6 +266,31 @@ def draws(node: node_def_pb2.NodeDef) -> bool:
     return 'seed' in node.attr and 'seed2' in node.attr
 
 
+def draw_apart(definition: graph_pb2.GraphDef) -> None:
+    """Gives a definition other seeds: what it draws no longer depends on what its original draws. Functions that draw
+    get other names."""
+    functions = {function.signature.name: function for function in definition.library.function}
+    drawing, before = set[str](), -1
+    while len(drawing) > before:
+        before = len(drawing)
+        for name, function in functions.items():
+            if any(draws(node) or drawing & {node.op, *calls(node)} for node in function.node_def):
+                drawing.add(name)
+    renamed = {name: f'{name}_apart' for name in drawing}
+    for name in drawing:
+        functions[name].signature.name = renamed[name]
+    for gradient in definition.library.gradient:
+        gradient.function_name = renamed.get(gradient.function_name, gradient.function_name)
+        gradient.gradient_func = renamed.get(gradient.gradient_func, gradient.gradient_func)
+    for node in [*definition.node, *(node for name in drawing for node in functions[name].node_def)]:
+        node.op = renamed.get(node.op, node.op)
+        for attr in node.attr.values():
+            for function in [attr.func] if attr.HasField('func') else attr.list.func:
+                function.name = renamed.get(function.name, function.name)
+        if draws(node) and (node.attr['seed'].i or node.attr['seed2'].i):  # else TensorFlow chooses them
+            node.attr['seed2'].i = (node.attr['seed2'].i + 1_000_000_007) % 2**31  # its neighbours have seed2 + few
+
+
 def calls(node: node_def_pb2.NodeDef) -> list[str]:
     """The names of the functions in the attributes of a node. A legacy function is the type of those that call it."""
     nodes = []

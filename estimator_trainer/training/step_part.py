@@ -117,6 +117,7 @@ class Part:
         tensors: Sequence[tf.Tensor],
         ops: Sequence[tf.Operation] = (),
         given: Mapping[Any, tf.Tensor] | None = None,
+        draws_apart: bool = False,
     ) -> tuple[list[tf.Tensor], list[tf.Operation]]:
         """Copies the operations into the graph that is being built.
 
@@ -124,6 +125,7 @@ class Part:
             tensors: of these operations, or of `given`.
             ops: some of the operations.
             given: {reference of a tensor: what stands for it in the copy}.
+            draws_apart: the copy draws other random numbers than the original, which runs as well.
 
         Returns:
             (the copies of `tensors`, the copies of `ops`)
@@ -132,6 +134,8 @@ class Part:
         stands_for = {reference.deref().name: _inside(graph, value) for reference, value in (given or {}).items()}
         stands_for |= {tensor.name: _inside(graph, tensor) for op in self.borders for tensor in op.outputs}
         definition = self._definition()
+        if draws_apart:
+            step_graph.draw_apart(definition)
         needed = {_full(name) for node in definition.node for name in node.input}
         copied = [tensor.name for tensor in tensors if tensor.name not in stands_for]
         returned = tf.import_graph_def(

@@ -20,12 +20,12 @@ from typing import Any, NoReturn
 import tensorflow as tf
 
 from estimator_trainer.compat import agreement
-from estimator_trainer.compat.patches import optimizer_parts
+from estimator_trainer.compat.patches import graphs, optimizer_parts
 from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation.exact_evaluation import ModelFnOfAll
 from estimator_trainer.jobs.job_types import EstimatorSpec, Mode, Params, RunConfig, Tensors
 from estimator_trainer.run_dir import checkpoint_errors
-from estimator_trainer.training import parameter_server
+from estimator_trainer.training import parameter_server, replica_effects, step_graph
 
 _SUMMED_TYPES = (tf.float16, tf.float32, tf.float64)  # for which accumulators have kernels
 
@@ -63,6 +63,7 @@ class _Updates:
         self._worker, self._workers, self._start_step = worker, workers, start_step
         self._timeout_secs = timeout_secs
         self._pushes: list[tf.Operation] = []
+        self._variables: set[str] = set()
         self._left_overs: list[parameter_server.LeftOver] = []
 
     def of_all_optimizers(self) -> contextlib.AbstractContextManager[object]:
@@ -76,6 +77,8 @@ class _Updates:
             *args: Any,
             **kwargs: Any,
         ) -> Any:
+            grads_and_vars = list(grads_and_vars)
+            self._variables.update(variable.op.name for _, variable in grads_and_vars)
             means = [
                 (gradient if gradient is None else self._mean(gradient, variable), variable)
                 for gradient, variable in grads_and_vars
@@ -117,6 +120,13 @@ class _Updates:
             raise UsageError(
                 '--sync_ps: the model_fn applies no gradients; it needs an optimizer of tf.compat.v1.train.'
             )
+        if any(push.graph is not spec.loss.graph or graphs.is_in_control_flow(push) for push in self._pushes):
+            raise UsageError(
+                '--sync_ps: the model_fn applies its gradients under a condition, as a dynamic loss scale does, and '
+                'each worker would decide for itself; leave --sync_ps out, or let the model_fn apply them always.'
+            )
+        changing = step_graph.needed([spec.train_op])
+        replica_effects.warn_of_weights('--sync_ps', changing, self._variables, 'by the batches of the chief alone')
         own = agreement.placeholder()
         (most,) = own.shape.as_list()
         in_step = parameter_server.Meeting('step', self._worker, self._workers, most)

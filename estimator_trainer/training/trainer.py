@@ -147,11 +147,11 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
     progress_of_batches = evaluation_journal.EvaluationProgress(
         params.batch_size * replicas, params.num_examples, config.eval_steps, ends=setup.dataset is not None
     )
+    same_data = setup.dataset is not None or setup.job.same_eval_data
     if config.loop == 'estimator':
         # The default graph may be that of a training, which is final. Who trains draws as if nothing were made here.
         with seeds.kept(), tf.Graph().as_default():
             estimator = exact_evaluation.estimator_of(setup.job, params, setup.run_configs.local)
-        same_data = setup.dataset is not None or setup.job.same_eval_data
         return estimator_evaluator.EstimatorEvaluator(
             estimator, input_fn, config.eval_steps, started, same_data, progress_of_batches
         )
@@ -167,4 +167,5 @@ def make_evaluator(setup: Setup) -> evaluation.Evaluator:
         strategy,
         started,
         progress_of_batches,
+        same_data,
     )

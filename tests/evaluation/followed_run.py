@@ -12,9 +12,6 @@ from estimator_trainer.run_dir import metrics_log
 v1 = tf.compat.v1
 
 
-MAX_STEPS = 100
-
-
 def save(model_dir, step):
     with tf.Graph().as_default(), v1.Session() as session:
         global_step = v1.train.get_or_create_global_step()
@@ -89,7 +86,6 @@ class Run:
             self.model_dir,
             evaluation.Evaluation(self.model_dir, lambda: make(self.model_dir, input_fn), self.exports),
             self,
-            MAX_STEPS,
             self.count,
         )
 

@@ -143,6 +143,15 @@ def test_another_rule_has_decided_nothing(tmp_path, other):
     assert not early_stopping.decision(dataclasses.replace(RULE, **other), str(tmp_path))
 
 
+def test_what_was_decided_on_other_data_counts_for_these_no_more(tmp_path):
+    (tmp_path / 'eval').mkdir()
+    early_stopping.decide(RULE, STOP, str(tmp_path), 'a.csv')
+    stops = [bool(early_stopping.decision(RULE, str(tmp_path), data)) for data in ('a.csv', 'b.csv', '')]
+    assert stops == [True, False, True]
+    early_stopping.decide(RULE, STOP, str(tmp_path))  # of an earlier state: it does not say
+    assert early_stopping.decision(RULE, str(tmp_path), 'b.csv')
+
+
 @pytest.mark.parametrize('text', ['', '{"metric": "lo', '[]', '{}', 'null', '\xff'])
 def test_a_file_that_is_none_decides_nothing(tmp_path, text):
     (tmp_path / 'eval').mkdir()

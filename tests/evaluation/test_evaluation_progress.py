@@ -70,3 +70,7 @@ def test_no_metric_is_a_number_where_there_was_no_batch(caplog):
     assert "no batch when mode is 'eval'" in caplog.text
     progress.batch()
     assert progress.checked(results) is results
+    caplog.clear()
+    of_command = EvaluationProgress(warns_of_none=False)  # which ends with this sentence
+    of_command.begins('model.ckpt-5')
+    assert math.isnan(of_command.checked(results)['loss']) and 'no batch' not in caplog.text

@@ -37,7 +37,7 @@ def at(step):
         (
             [(STARTING,), (TRAINING, at(0)), (TRAINING, at(50)), (TRAINING,), (TRAINING, at(100)), (ENDED,)],
             [0, 50, 100],
-            [(0, False), (50, False), (100, True)],
+            [(0, False), (50, False), (100, False), (100, True)],
         ),
         # early; the last checkpoint was evaluated before this was known
         ([(TRAINING, at(50)), (TRAINING,), (ENDED,)], [50], [(50, False), (50, True)]),
@@ -46,8 +46,12 @@ def at(step):
         ([(TRAINING, at(50)), (ENDED, at(60)), (ENDED,)], [50, 60], [(50, False), (60, True)]),
         # the end comes with the last checkpoint, late
         ([(STARTING,), (ENDED, at(100)), (ENDED,)], [100], [(100, True)]),
-        # past max_steps, by others
-        ([(TRAINING, at(103)), (TRAINING,), (ENDED,)], [103], [(103, True)]),
+        # a step that moves the global step by 2 goes on past it
+        (
+            [(TRAINING, at(100)), (TRAINING, at(102)), (TRAINING,), (ENDED,)],
+            [100, 102],
+            [(100, False), (102, False), (102, True)],
+        ),
         # only the newest one
         ([(TRAINING, at(10), at(20), at(30)), (ENDED,)], [30], [(30, False), (30, True)]),
         ([(ENDED,)], [], []),
@@ -88,7 +92,7 @@ def test_there_is_nothing_more_to_wait_for(tmp_path, state, error, ever_seen, be
         ((100, True), [(STARTING,), (ENDED,)], [], []),
         ((50, True), [(ENDED,), (ENDED,)], [], []),  # had stopped early
         ((50, False), [(ENDED,), (ENDED,)], [], [(50, True)]),
-        ((50, True), [(TRAINING,), (TRAINING, at(100)), (ENDED,)], [100], [(100, True)]),
+        ((50, True), [(TRAINING,), (TRAINING, at(100)), (ENDED,)], [100], [(100, False), (100, True)]),
         ((50, True), [(ENDED, at(60)), (ENDED,)], [60], [(60, True)]),
     ],
 )

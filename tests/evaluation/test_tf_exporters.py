@@ -5,9 +5,11 @@ import json
 import os
 import shutil
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from estimator_trainer.errors import UsageError
 from estimator_trainer.evaluation import exporters
 from estimator_trainer.run_dir import metrics_log
 
@@ -116,6 +118,16 @@ def test_the_new_model_is_there_before_the_old_one_goes(tmp_path):
     assert (run.best, saved_models(tmp_path)) == (before, ['1001'])
 
 
+def test_an_export_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    """Or a machine that loses its power may have removed the old model, and have half of the new one."""
+    named, flush_tree = [], exporters.files.flush_tree
+    monkeypatch.setattr(
+        exporters.files, 'flush_tree', lambda path: (named.append(saved_models(tmp_path)), flush_tree(path))
+    )
+    exporters.InOwnFolder(FakeEstimator()).export_saved_model(str(tmp_path), lambda: None, checkpoint_path='x')
+    assert (named, saved_models(tmp_path)) == ([[]], ['1000'])
+
+
 @pytest.mark.parametrize('lost', ['best.json', 'saved_model', 'torn best.json'])
 def test_a_record_or_model_that_is_gone_is_replaced(tmp_path, lost):
     run = Best(tmp_path)
@@ -152,6 +164,12 @@ def test_a_missing_metric_names_those_there_are(tmp_path):
         Best(tmp_path).make('auc').export(
             FakeEstimator(), str(tmp_path), 'c', dict(loss=1.0, accuracy=0.5, global_step=3), False
         )
+
+
+def test_a_metric_of_several_numbers_cannot_be_the_best(tmp_path):
+    results = dict(loss=1.0, accuracy=np.array([0.5, 0.6]), global_step=3)
+    with pytest.raises(UsageError, match=r"'accuracy', which has the shape \(2,\)"):
+        Best(tmp_path).make('accuracy').export(FakeEstimator(), str(tmp_path), 'c', results, False)
 
 
 @pytest.mark.parametrize(

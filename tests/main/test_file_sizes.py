@@ -13,7 +13,6 @@ FEW_LINES = 80  # a file below that belongs into its only importer
 # folder in FILES_OF_A_KIND need no reason.
 FILES_OF_A_KIND = ('tf_config/resolvers',)  # each engine is a file
 SHORT = {
-    'estimator_trainer/data/files/opening.py': 'chooses by the format; source.py would be too long with it',
     'estimator_trainer/data/files/streamed.py': 'files on a disk are read without the threads and caches of a store',
     'estimator_trainer/data/mnist_5k.py': 'TFDS writes the name of this module into each data set that it prepares',
     'estimator_trainer/jobs/keras_model_fn.py': 'jobs/job.py is the contract, which users read; this is no part of it',

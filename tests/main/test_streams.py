@@ -1,4 +1,4 @@
-"""tf_config.streams: a reader that has gone does not end a program, nor make it complain."""
+"""tf_config.inherited: a reader that has gone does not end a program, nor make it complain."""
 
 import itertools
 import os
@@ -53,8 +53,8 @@ def test_help_that_nobody_reads(command, unbuffered):
 
 PROGRAM = """
 import sys
-from tf_config import streams
-streams.outlive_readers()
+from tf_config import inherited
+inherited.outlive_readers()
 """
 
 

@@ -46,6 +46,12 @@ def test_a_host_that_is_none():
         port.listen('host.invalid:1')
 
 
+@pytest.mark.parametrize('host', ['a' * 64, 'a..b', f'a.{"b" * 64}.c'])
+def test_a_host_that_cannot_be(host):
+    with pytest.raises(UsageError, match=f'--metrics_port={host}:1: {host} cannot be the name of a host'):
+        port.listen(f'{host}:1')
+
+
 @pytest.fixture
 def taken():
     with socket.create_server(('127.0.0.1', 0)) as other:

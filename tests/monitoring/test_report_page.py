@@ -37,6 +37,16 @@ def test_the_last_page(tmp_path):
         assert (tmp_path / 'page').read_text() == str(os.nice(0))
 
 
+def test_a_process_that_is_told_to_stop_gives_the_last_page_up(tmp_path):
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    writes = writer(f'open({str(pipe)!r}, "w").close(); __import__("signal").pause()')
+    pages = report_page.Pages(str(tmp_path), pytest.fail, short_secs=0, writer=writes)
+    asked = []
+    pages.last(told=lambda: asked or not asked.append(pipe.read_text()), most_secs=100)  # once it has begun
+    assert asked == ['']
+
+
 @pytest.mark.parametrize(
     'command, words',
     [

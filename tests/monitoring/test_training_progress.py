@@ -1,10 +1,15 @@
 """monitoring.training_progress: training.json of a gang, by a clock of the test's. No process."""
 
+import threading
+
 import pytest
 
 from estimator_trainer.monitoring.training_progress import StallClock, StepRate, TrainingFollower
 from estimator_trainer.run_dir import file_names, protocol
 from estimator_trainer.run_dir.training_file import TrainingStatus
+from estimator_trainer.this_process import hung_files
+
+BOUND_SECS = 120
 
 
 def board(folder, **values):
@@ -106,6 +111,19 @@ def test_a_stall(tmp_path):
     board(tmp_path, step=6)
     watch.look(50)
     assert not watch.stalled
+
+
+def test_a_file_system_that_hangs_is_no_stall(tmp_path):
+    board(tmp_path, step=5)
+    answers = threading.Event()
+    files = hung_files.BoundedFiles(lambda text: None, 'it', 0.01)
+    watch = TrainingFollower(str(tmp_path), 'g', 30, 0, files)
+    files.call(lambda: answers.wait(BOUND_SECS), None)
+    assert all(watch.look(now) for now in range(0, 100, 2)) and not watch.stalled and watch.training is None
+    answers.set()
+    files.wait()
+    files._secs = BOUND_SECS
+    assert watch.look(100) and watch.training.step == 5 and not watch.stalled
 
 
 def test_no_timeout_no_stall(tmp_path):

@@ -24,6 +24,7 @@ ALLOWED = {  # file -> what its calls have to do with, each with its own proof
     'evaluation/keras_evaluator.py': 'a SavedModel of this process, to a name that is free',
     'monitoring/profiles/profiler.py': 'a profile of this process, to a name that is free',
     'run_dir/checkpoints.py': 'a damaged checkpoint of the run, into damaged/',
+    'storage/after_boot.py': 'a damaged checkpoint of the run, into damaged/',
     'storage/fetch.py': 'the whole scratch folder, to a name of its own',
     'tools/migrate/to_keras.py': 'the file that the command was asked for',
     'tools/predict/prediction.py': 'the result; that nothing is there was looked at',

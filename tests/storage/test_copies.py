@@ -80,6 +80,21 @@ def test_what_is_not_needed_is_a_hole_or_not_there(remote, copy, tmp_path):
     assert abs((tmp_path / 'model.ckpt-3.index').stat().st_mtime - time.time()) < 600
 
 
+@pytest.mark.parametrize('size', [30_000, 100_000, 300_000])
+def test_a_line_that_is_longer_than_what_is_fetched_is_fetched_whole(remote, copy, tmp_path, size):
+    lines = [{'step': step, 'of_classes': 'x' * size} for step in range(5)]
+    put(remote, {'eval/metrics.jsonl': ''.join(json.dumps(line) + '\n' for line in lines)})
+    copy(needs.of_status)
+    tail = metrics_log.tail(str(tmp_path / 'eval' / 'metrics.jsonl'))
+    assert tail and tail == lines[-len(tail) :]
+
+
+def test_a_file_without_a_line_is_fetched_once_more_and_no_further_than_its_beginning(remote, copy):
+    put(remote, {'metrics.jsonl': 'x' * (metrics_log.TAIL_BYTES + 100)})
+    copy(needs.of_status)
+    assert remote.called('open') == ['metrics.jsonl'] * 2
+
+
 @pytest.mark.parametrize('part', ['index', 'data-00000-of-00001'])
 def test_a_checkpoint_that_goes_meanwhile_is_replaced_by_the_newer_one(remote, copy, tmp_path, part):
     save(remote, 1)

@@ -47,6 +47,21 @@ def test_workers_beside_parameter_servers_are_asynchronous_without_sync_ps(args,
     assert not parse(args=args).asynchronous
 
 
+@pytest.mark.parametrize(
+    'flags, args, secs',
+    [
+        ('', [], 1800),
+        ('--step_timeout_secs=7200', [], 7200),
+        ('--step_timeout_secs=7200', ['--step_timeout_secs=0'], 0),
+    ],
+)
+def test_the_time_of_a_step_is_that_of_the_trainer(tmp_path, flags, args, secs):
+    (tmp_path / 'a.flags').write_text(f'{flags}\n')
+    assert parse(working_dir=str(tmp_path), args=args).step_timeout_secs == secs
+    elsewhere = parse(working_dir=str(tmp_path / 'of the tasks'), args=args)
+    assert elsewhere.step_timeout_secs == (0 if args else 1800)
+
+
 def test_memory_in_parts_of_a_gib():
     job = parse(roles={'worker': {'memory_gib': 0.3, 'cores': 2, 'gpus': 1}})
     assert job.roles[0][1].memory_mib == 308

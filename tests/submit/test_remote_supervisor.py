@@ -105,6 +105,15 @@ def test_a_gang_that_is_done(run, tmp_path):
     assert float(environ[protocol.STARTED]) <= time.time()
 
 
+@pytest.mark.parametrize('flag, secs', [('7200', 7200), ('60', 1800), ('0', 0)])
+def test_a_gang_has_the_time_for_a_step_that_its_trainers_have(flag, secs):
+    value = {'name': 'm', 'flagfile': 'f.flags', 'model_dir': '/runs/m', 'roles': {'worker': {}}}
+    description = descriptions.parse({**value, 'args': [f'--step_timeout_secs={flag}']})
+    console = Console(None, colour=False)
+    supervisor = remote_supervisor.RemoteSupervisor(description, LocalCluster(), console, random.Random(0))
+    assert supervisor._limits.stall_timeout == secs
+
+
 def test_one_task_is_a_process_of_its_own(run, tmp_path):
     code, _ = run('env > env-alone', roles={'worker': {}})
     assert code == 0

@@ -22,7 +22,7 @@ EXPECTED = """\
 #SBATCH --open-mode=append
 #SBATCH --requeue
 #SBATCH --chdir=/work
-#SBATCH --signal=TERM@30
+#SBATCH --signal=TERM@45
 #SBATCH --time=90
 #SBATCH --partition=main
 #SBATCH --account=us
@@ -31,7 +31,7 @@ EXPECTED = """\
 #SBATCH --mem-per-cpu=2048M
 #SBATCH --qos=low
 #SBATCH hetjob
-#SBATCH --signal=TERM@30
+#SBATCH --signal=TERM@45
 #SBATCH --time=90
 #SBATCH --partition=main
 #SBATCH --account=us
@@ -141,6 +141,7 @@ def test_all_of_it():
 
 def test_nothing_is_shared_where_the_model_dir_is_in_a_store():
     text = script(model_dir='s3://bucket/m')
+    assert '--signal=TERM@135' in text  # with the time to collect how the tasks ended
     assert text[text.index('attempt=') :] == EXPECTED_OF_STORE
     assert 'slurm_node run "$SLURM_JOB_ID" "$attempt" \'/local of me\'' in script(
         model_dir='s3://bucket/m', scratch_dir='/local of me'

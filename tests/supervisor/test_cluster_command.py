@@ -4,8 +4,14 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
+
+from estimator_trainer import exit_codes
+from estimator_trainer.supervisor import cluster_command, options
+from estimator_trainer.supervisor.policy.task_commands import TaskCommand
+from estimator_trainer.this_process import isolate
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUND_SECS = 120
@@ -83,6 +89,34 @@ def test_a_log_folder_that_cannot_be_made_is_a_usage_error(tmp_path):
     done = command(tmp_path, '--log_dir=file/logs')
     assert done.returncode == 64
     assert '--log_dir=file/logs: ' in done.stderr
+
+
+def test_a_check_that_does_not_end_is_no_error_of_the_flags(monkeypatch, capsys):
+    monkeypatch.setattr(cluster_command, 'CHECK_SECS', 0.01)
+    code = cluster_command.check_flags(TaskCommand('worker:0', ('sleep', '600'), os.environ), show=False)
+    said = capsys.readouterr().err
+    assert code == exit_codes.FAILED and 'did not end within 0.01 s, and nothing was started' in said
+    assert 'the same command may work later' in said
+
+
+@pytest.mark.parametrize('ended', [0, 70, None])
+def test_ctrl_c_after_the_end_does_not_change_the_code(tmp_path, monkeypatch, ended):
+    def interrupted(code):
+        raise KeyboardInterrupt
+
+    run = interrupted if ended is None else lambda code: ended
+    supervised = types.SimpleNamespace(run=lambda: run(None))
+    monkeypatch.setattr(cluster_command.local_supervisor, 'LocalSupervisor', lambda *args: supervised)
+    monkeypatch.setattr(cluster_command, 'check_flags', lambda command, show: 0)
+    opts = options.parse([f'--log_dir={tmp_path}', '--', f'--model_dir={tmp_path}/run', '--max_steps=1'])
+    sending = types.SimpleNamespace(follow=lambda say: None, last=interrupted)
+    claimed = types.SimpleNamespace(ports=[*range(2000, 2000 + opts.shape.size)])
+    call = lambda: cluster_command.run(opts, claimed, isolate.Isolation(False, ''), sending, None)  # noqa: E731
+    if ended is None:
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    else:
+        assert call() == ended
 
 
 ISOLATION = """

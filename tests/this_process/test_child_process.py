@@ -97,6 +97,24 @@ def test_one_that_takes_too_long_is_killed():
     assert child.poll() == -signal.SIGKILL
 
 
+def test_an_exit_code_that_somebody_else_has_taken_is_no_success():
+    with shell('exit 0') as child:
+        os.waitpid(child.pid, 0)
+        assert child.wait(BOUND_SECS) == child_process.UNKNOWN_CODE
+    with shell('echo done', stdout=PIPE) as child:
+        os.waitpid(child.pid, 0)
+        assert child.finish(BOUND_SECS) == (child_process.UNKNOWN_CODE, b'done\n', b'')
+
+
+def test_exit_codes_come_although_sigchld_was_ignored():
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with shell('exit 3') as child:
+            assert child.wait(BOUND_SECS) == 3
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_what_it_is_given_and_what_it_writes():
     data = b'x' * 200_000  # more than a pipe holds
     with shell('wc -c; printf "a\\rb" >&2', stdin=PIPE, stdout=PIPE, stderr=PIPE) as child:

@@ -1,5 +1,6 @@
 """The console, and readers who stall: nothing waits for them."""
 
+import errno
 import os
 import pty
 import threading
@@ -139,6 +140,29 @@ def test_a_console_that_nobody_reads_is_given_up(pipe):
     console.close()
     console.say('lost, and no error')
     console.close(3600)  # does not wait for who is not there
+
+
+def test_a_full_disk_that_has_room_again(pipe, monkeypatch):
+    reader, writer = pipe
+    write, full = os.write, [OSError(errno.ENOSPC, 'No space left on device')] * 2
+
+    def write_unless_full(fd, data):
+        if fd == writer and full:
+            raise full.pop()
+        return write(fd, data)
+
+    monkeypatch.setattr(os, 'write', write_unless_full)
+    console = Console(writer, colour=False)
+    for number in range(4):
+        console.say(f'line {number}')
+        with console._changed:
+            assert console._changed.wait_for(lambda: not console._held, BOUND_SECS)
+    console.close(BOUND_SECS)
+    assert read_all(reader, writer).decode().splitlines() == [
+        '[cluster] line 2',
+        '[cluster] 2 lines are left out here, because this console could not be written; they are in the log files',
+        '[cluster] line 3',
+    ]
 
 
 def test_a_descriptor_that_does_not_block_is_waited_for(pipe):

@@ -43,6 +43,10 @@ def with_a_loop(features, labels):
     return tf.reduce_mean((outputs[:, 0] - labels) ** 2)
 
 
+def with_dropout(features, labels):
+    return dense({'x': tf.nn.dropout(features['x'], 0.5, seed=3)}, labels)
+
+
 def with_noise(features, labels):
     """Of a generator, which takes nothing from the batch."""
     noise = tf.random.Generator.from_seed(1).normal([3])

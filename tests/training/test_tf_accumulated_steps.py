@@ -30,6 +30,7 @@ from tests.training.accumulated_models import (
     model_fn_of,
     sparse,
     with_a_loop,
+    with_dropout,
     with_noise,
 )
 
@@ -49,7 +50,7 @@ def test_a_step_applies_the_sum_of_its_batches(loss_of, train_op_of, count):
     assert weights['global_step'] == STEPS
 
 
-@pytest.mark.parametrize('loss_of', [dense, sparse, with_a_loop])
+@pytest.mark.parametrize('loss_of', [dense, sparse, with_a_loop, with_dropout])
 def test_calls_of_several_steps_compute_the_same_bits(loss_of):
     model_fn = model_fn_of(loss_of, by_adam)
     single, several = accumulated(model_fn, 3), accumulated(model_fn, 3, in_calls=True)
@@ -76,6 +77,48 @@ def test_updates_of_a_batch_are_done_for_each_and_others_once():
         mean = 0.5 * mean + 0.5 * batch.mean(0)
     np.testing.assert_allclose(weights['mean'], mean, rtol=1e-5)
     assert weights['counter'] == STEPS == weights['global_step']
+
+
+def drawn_in_a_loop():
+    return tf.map_fn(lambda _: tf.random.uniform([]), tf.zeros([1]))[0]
+
+
+@pytest.mark.parametrize(
+    'draw', [lambda: tf.random.uniform([]), tf.function(lambda: tf.random.uniform([])), drawn_in_a_loop]
+)
+def test_each_micro_batch_draws_numbers_of_its_own(draw):
+    def loss_of(features, labels):
+        v1.set_random_seed(5)
+        zero = 0 * tf.reduce_sum(features['x'])
+        sums = [v1.get_variable(name, [], initializer=v1.zeros_initializer(), trainable=False) for name in 'ab']
+        drawn = draw() + zero
+        v1.add_to_collection('updates', sums[0].assign_add(drawn))
+        v1.add_to_collection('updates', sums[1].assign_add(drawn**2))
+        return dense(features, labels)
+
+    def train_op_of(loss, step):
+        with tf.control_dependencies(v1.get_collection('updates')):
+            return by_adam(loss, step)
+
+    _, weights = accumulated(model_fn_of(loss_of, train_op_of), 2, steps=1)
+    assert weights['a'] > 0 and abs(weights['b'] - weights['a'] ** 2 / 2) > 1e-5  # else both were the same
+
+
+def test_weights_that_no_optimizer_of_tensorflow_updates_are_named(caplog):
+    class WithItsOwn(v1.train.GradientDescentOptimizer):
+        def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+            return tf.group(*(variable.assign_sub(0.1 * gradient) for gradient, variable in grads_and_vars))
+
+    def train_op_of(loss, step):
+        first, *others = v1.trainable_variables()
+        own = WithItsOwn(0.1).minimize(loss, var_list=[first])
+        return tf.group(own, v1.train.AdamOptimizer(0.1).minimize(loss, step, others))
+
+    accumulated(model_fn_of(dense, train_op_of), 2, steps=1)
+    assert 'applies gradients to hidden, such as' in caplog.text and 'once for each of the 2 batches' in caplog.text
+    caplog.clear()
+    accumulated(model_fn_of(dense, by_two_optimizers), 2, steps=1)
+    assert caplog.text == ''
 
 
 def test_an_optimizer_within_another_one_is_no_second_sum():

@@ -206,6 +206,25 @@ def test_an_evaluation_without_examples_has_no_metrics(tmp_path, caplog):
     assert "no batch when mode is 'eval'" in caplog.text
 
 
+@pytest.mark.parametrize('same_data, sizes', [(False, [1, 2]), (True, [1, 1])])
+def test_an_evaluation_calls_the_input_fn_unless_its_data_are_the_same(tmp_path, same_data, sizes):
+    job, calls = jobs.load('mnist'), []
+
+    def input_fn(context=None):
+        calls.append(context)
+        return finite()().take(len(calls))
+
+    evaluator = keras_evaluator.KerasEvaluator(job, PARAMS, str(tmp_path), input_fn, same_data=same_data)
+    batches = []
+    evaluator._progress.batch = lambda: batches.append(len(calls))
+    tf.train.Checkpoint(model=evaluator.model, global_step=tf.Variable(3, dtype=tf.int64)).save(
+        f'{tmp_path}/model.ckpt'
+    )
+    for _ in sizes:
+        evaluator.evaluate(tf.train.latest_checkpoint(str(tmp_path)))
+    assert len(calls) == sizes[-1] and len(batches) == sum(sizes)
+
+
 @pytest.mark.parametrize('replicas', [1, 2])
 def test_saved_models_and_checkpoints_with_and_without_a_strategy(tmp_path, replicas, two):
     """Made under two replicas; loaded with and without strategy.scope(): equal to the model in memory."""

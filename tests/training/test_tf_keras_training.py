@@ -181,6 +181,41 @@ def test_metrics_of_several_numbers_end_no_epoch(tmp_path, loop, caplog):
     assert 'mae ' in caplog.text and 'recall' not in caplog.text
 
 
+def test_what_a_job_gives_wrongly_is_refused_in_a_sentence(tmp_path):
+    def refused(why, parts=JOB.parts, **given):
+        job = dataclasses.replace(JOB, parts=parts, **given)
+        with pytest.raises(UsageError, match=why):
+            custom_loop.CustomLoopTrainer(dataclasses.replace(setup(tmp_path), job=job)).train(print)
+
+    def sequential(params):
+        return tf.keras.Sequential([tf.keras.layers.Lambda(lambda features: features['x']), tf.keras.layers.Dense(1)])
+
+    refused('gives a model that has no weights yet', make_model=sequential)
+    kinds = {
+        'tf_keras.*SGD|keras.*SGD': tf.keras.optimizers.SGD,
+        'GradientDescent': tf.compat.v1.train.GradientDescentOptimizer,
+    }
+    for name, kind in kinds.items():
+        parts = dataclasses.replace(JOB.parts, make_optimizer=lambda params: kind(0.1))
+        refused(f'make_optimizer gives a .*({name}).*, and one of tf.keras.optimizers.legacy is needed', parts)
+    parts = dataclasses.replace(JOB.parts, metrics=lambda params: {'loss': tf.keras.metrics.Mean()})
+    refused("the trainer itself reports 'loss'", parts)
+
+
+def test_the_reported_rate_is_that_of_the_optimizer(tmp_path):
+    def trained(**settings):
+        parts = dataclasses.replace(JOB.parts, make_optimizer=lambda params: tf.keras.optimizers.legacy.SGD(**settings))
+        given = setup(tmp_path / str(len(settings)), '--save_summary_steps=1')
+        custom_loop.CustomLoopTrainer(dataclasses.replace(given, job=dataclasses.replace(JOB, parts=parts))).train(
+            print
+        )
+        found = summaries(tmp_path / str(len(settings)))
+        return {step: value for tag, step, value in found if tag == 'learning_rate'}
+
+    assert trained(learning_rate=lambda: 0.25)[6] == 0.25
+    assert trained(learning_rate=0.5, decay=1.0) == {step: pytest.approx(0.5 / step) for step in range(1, 7)}
+
+
 @pytest.mark.parametrize('loop', [keras_fit.KerasFitTrainer, custom_loop.CustomLoopTrainer])
 def test_what_a_layer_adds_to_its_losses_is_warned_of(tmp_path, loop, caplog):
     class Adds(tf.keras.Model):

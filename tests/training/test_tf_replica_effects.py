@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.compat.patches import optimizer_parts
+from estimator_trainer.compat.patches import counted_replicas, optimizer_parts
 from estimator_trainer.training import replica_effects
 from tests import fakes
 
@@ -86,6 +86,42 @@ def test_an_optimizer_of_keras_divides_nothing(model_fn, is_warned_of, caplog):
             replica_effects.warn([train_op], plan, model_fn)
         replica_effects.warn([train_op], fakes.Plan(batches_per_step=2, uses_parameter_servers=True), model_fn)
     assert caplog.text.count('by an optimizer of Keras, which adds up the gradients of all 2 batches') == is_warned_of
+
+
+def test_the_head_of_a_canned_estimator_divides_its_loss(caplog):
+    optimizer_parts.note_gradients()
+    with tf.Graph().as_default():
+        v1.train.create_global_step()
+        weights = v1.get_variable('w', [1, 1], use_resource=True)
+        features = {'x': tf.ones([4, 1])}
+        with counted_replicas.times(2):
+            spec = tf.estimator.RegressionHead().create_estimator_spec(
+                features,
+                tf.estimator.ModeKeys.TRAIN,
+                features['x'] @ weights,
+                tf.zeros([4, 1]),
+                tf.keras.optimizers.legacy.SGD(0.1),
+                [weights],
+            )
+        replica_effects.warn([spec.train_op], fakes.Plan(batches_per_step=2), None)
+    assert caplog.text == ''
+
+
+def test_gradients_of_tensorflow_beside_those_of_an_optimizer_are_warned_of(caplog):
+    optimizer_parts.note_gradients()
+    for by_hand in (False, True):
+        with tf.Graph().as_default():
+            weights = [v1.get_variable(name, [3]) for name in 'ab']
+            loss, others = tf.reduce_sum(weights[0] ** 2 * weights[1]), v1.train.AdamOptimizer(0.1)
+            optimizer = v1.train.GradientDescentOptimizer(0.1)
+            if by_hand:
+                minimized = optimizer.minimize(loss, var_list=weights[:1])
+                applied = others.apply_gradients([(tf.gradients(loss, weights[1])[0], weights[1])])
+            else:  # two rates for what one of them has computed
+                pairs = optimizer.compute_gradients(loss)
+                minimized, applied = optimizer.apply_gradients(pairs[:1]), others.apply_gradients(pairs[1:])
+            replica_effects.warn([minimized, applied], fakes.Plan(batches_per_step=2), None)
+        assert caplog.text.count('a step is as large as 2 steps of one batch') == by_hand
 
 
 @pytest.mark.parametrize(

@@ -207,9 +207,23 @@ def test_refuses_what_cannot_be_in_step():
         step = v1.train.get_global_step()
         return tf.estimator.EstimatorSpec(mode, loss=tf.constant(0.0), train_op=v1.assign_add(step, 1).op)
 
+    def under_a_condition(features, labels, mode, params, config):
+        weight, step = v1.get_variable('weight', [], use_resource=True), v1.train.get_global_step()
+        loss = weight**2
+        pairs = [(tf.gradients(loss, weight)[0], weight)]
+
+        def apply():
+            with tf.control_dependencies([v1.train.GradientDescentOptimizer(0.1).apply_gradients(pairs, step)]):
+                return tf.constant(0)
+
+        train_op = tf.cond(tf.math.is_finite(loss), apply, lambda: tf.constant(0)).op
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
     originals = [kind.apply_gradients for kind in (v1.train.Optimizer, v1.train.SyncReplicasOptimizer)]
     with pytest.raises(UsageError, match='SyncReplicasOptimizer'):
         refused(own)
+    with pytest.raises(UsageError, match='applies its gradients under a condition'):
+        refused(under_a_condition)
     with pytest.raises(UsageError, match='applies no gradients'):
         refused(without)
     assert [kind.apply_gradients for kind in (v1.train.Optimizer, v1.train.SyncReplicasOptimizer)] == originals

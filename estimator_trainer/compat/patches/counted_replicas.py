@@ -53,6 +53,9 @@ def scaled_by_optimizers() -> contextlib.AbstractContextManager[None]:
 def loss_is_mean() -> bool:
     """Whether the loss of a step is the mean of the losses that a model_fn of this graph has given, and not their sum.
     Estimator has the same rule for the replicas of a strategy."""
-    mean = tf.distribute.ReduceOp.MEAN
-    scaled = tf.compat.v1.get_default_graph()._is_loss_scaled_by_optimizer
-    return scaled and tf.compat.v1.distribute.get_loss_reduction() == mean
+    return loss_is_divided() and tf.compat.v1.distribute.get_loss_reduction() == tf.distribute.ReduceOp.MEAN
+
+
+def loss_is_divided() -> bool:
+    """Whether an optimizer, or the head of a canned Estimator, has divided a loss of this graph by the replicas."""
+    return tf.compat.v1.get_default_graph()._is_loss_scaled_by_optimizer

@@ -78,8 +78,8 @@ def slot_name_of_v1(optimizer: Any, slot: str) -> str:
     return own or optimizer._name
 
 
-_computed: weakref.WeakSet[tf.Graph] = weakref.WeakSet()
-_applied: weakref.WeakSet[tf.Graph] = weakref.WeakSet()
+_computed: weakref.WeakKeyDictionary[tf.Graph, set[str]] = weakref.WeakKeyDictionary()
+_applied: weakref.WeakKeyDictionary[tf.Graph, set[str]] = weakref.WeakKeyDictionary()
 _applied_by_keras: weakref.WeakSet[tf.Graph] = weakref.WeakSet()
 
 
@@ -93,16 +93,16 @@ def note_gradients() -> None:
     """
     kind = tf.compat.v1.train.Optimizer
     if not hasattr(kind.compute_gradients, 'notes'):
-        kind.compute_gradients = _noting(kind.compute_gradients, _computed)
-        kind.apply_gradients = _noting(kind.apply_gradients, _applied)
+        kind.compute_gradients = _noting_result(kind.compute_gradients)
+        kind.apply_gradients = _noting_first(kind.apply_gradients)
         of_keras = tf.keras.optimizers.legacy.Optimizer
-        of_keras.apply_gradients = _noting(of_keras.apply_gradients, _applied_by_keras)
+        of_keras.apply_gradients = _noting_graph(of_keras.apply_gradients)
 
 
-def applies_what_it_has_not_computed(graph: tf.Graph) -> bool:
-    """Whether since `note_gradients` an optimizer of tf.compat.v1.train has applied gradients in this graph, and none
-    has computed some. compute_gradients divides by the number of replicas, and tf.gradients does not."""
-    return graph in _applied and graph not in _computed
+def noted_gradients(graph: tf.Graph) -> tuple[set[str], set[str]]:
+    """The names of operations since `note_gradients`: of all gradients that optimizers of tf.compat.v1.train have
+    computed in this graph, and of the first one of each call that has applied some."""
+    return _computed.get(graph, set()), _applied.get(graph, set())
 
 
 def has_keras_applied(graph: tf.Graph) -> bool:
@@ -111,14 +111,42 @@ def has_keras_applied(graph: tf.Graph) -> bool:
     return graph in _applied_by_keras
 
 
-def _noting(original: Callable[..., Any], graphs: weakref.WeakSet[tf.Graph]) -> Callable[..., Any]:
+def _noting_result(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def noting(*args: Any, **kwargs: Any) -> Any:
-        graphs.add(tf.compat.v1.get_default_graph())
+    def compute_gradients(*args: Any, **kwargs: Any) -> Any:
+        computed = original(*args, **kwargs)
+        _note(_computed, [gradient for gradient, _ in computed])
+        return computed
+
+    compute_gradients.notes = True  # type: ignore[attr-defined]
+    return compute_gradients
+
+
+def _noting_first(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def apply_gradients(optimizer: Any, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+        pairs = list(grads_and_vars)
+        _note(_applied, [gradient for gradient, _ in pairs if gradient is not None][:1])
+        return original(optimizer, pairs, *args, **kwargs)
+
+    return apply_gradients
+
+
+def _noting_graph(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def apply_gradients(*args: Any, **kwargs: Any) -> Any:
+        _applied_by_keras.add(tf.compat.v1.get_default_graph())
         return original(*args, **kwargs)
 
-    noting.notes = True  # type: ignore[attr-defined]
-    return noting
+    return apply_gradients
+
+
+def _note(notes: weakref.WeakKeyDictionary[tf.Graph, set[str]], gradients: Iterable[Any]) -> None:
+    graph = tf.compat.v1.get_default_graph()
+    for gradient in gradients:
+        tensor = getattr(gradient, 'values', gradient)
+        if getattr(tensor, 'graph', None) is graph:  # else it is None, or of a condition
+            notes.setdefault(graph, set()).add(tensor.op.name)
 
 
 @contextlib.contextmanager

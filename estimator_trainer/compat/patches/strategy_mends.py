@@ -59,8 +59,9 @@ def add_up_wishes_with_loss(module: Any) -> None:
             if not any(first is loss for loss in losses):
                 return reduce(reduce_op, value, axis=axis)
             own_wishes = agreement.placeholder()
+            wide = first.dtype if first.dtype in (tf.float32, tf.float64) else tf.float32  # wishes are whole numbers
             with_wishes = strategy.extended.call_for_each_replica(
-                lambda loss: tf.concat([[loss], tf.cast(own_wishes, loss.dtype)], 0), args=(value,)
+                lambda loss: tf.concat([[tf.cast(loss, wide)], tf.cast(own_wishes, wide)], 0), args=(value,)
             )
             with python_all_reduce.of_each_step():
                 total = reduce(reduce_op, with_wishes, axis=None)
@@ -68,7 +69,7 @@ def add_up_wishes_with_loss(module: Any) -> None:
             if reduce_op == tf.distribute.ReduceOp.MEAN:
                 wishes *= tf.cast(strategy.num_replicas_in_sync, wishes.dtype)
             agreement.of_graph(lambda: agreement.add_up(strategy, own_wishes), own_wishes, wishes)
-            return total[0]
+            return tf.cast(total[0], first.dtype)
 
         self._call_model_fn, strategy.reduce = call_and_keep_loss, reduce_with_wishes
         try:

@@ -17,26 +17,31 @@ _OPEN_FILES = 256
 
 
 class ArrayRecordFiles:
-    """ArrayRecord files, which have an index of their own. It has the members of interfaces.Store."""
+    """ArrayRecord files, which have an index of their own. It has the members of interfaces.Store.
+
+    Args:
+        paths: the files.
+        stamps: of the files, from before they are opened.
+    """
 
     enters_anywhere = True
     held_bytes = 0
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], stamps: Sequence[listing.Stamp]) -> None:
         from array_record.python import array_record_module
 
         self.paths, self._locks = paths, [threading.Lock() for _ in paths]
-        self._stamps = [unreadable.stamp(path) for path in paths]
+        self._stamps = stamps
         self._module = array_record_module
         self._readers: collections.OrderedDict[int, Any] = collections.OrderedDict()
         self._lock = threading.Lock()
         self.sizes = np.array([self._reader(file).num_records() for file in range(len(paths))])
         block_sizes: list[int] = []
         block_bytes: list[int] = []
-        for path, size in zip(paths, self.sizes):
-            blocks = min(max(1, listing.stamp(path).size // _BLOCK_BYTES), max(1, size))
+        for size, stamp in zip(self.sizes, stamps):
+            blocks = min(max(1, stamp.size // _BLOCK_BYTES), max(1, size))
             block_sizes += np.diff(np.arange(blocks + 1) * size // blocks).tolist()
-            block_bytes += [listing.stamp(path).size // blocks] * int(blocks)
+            block_bytes += [stamp.size // blocks] * int(blocks)
         self.block_sizes, self.block_bytes = np.array(block_sizes), np.array(block_bytes)
 
     def _reader(self, file: int) -> Any:

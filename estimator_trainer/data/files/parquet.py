@@ -12,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import tensorflow as tf
 
-from estimator_trainer.data.files import column_types, contents, parquet_columns, units, unreadable
+from estimator_trainer.data.files import column_types, contents, listing, parquet_columns, units, unreadable
 from estimator_trainer.data.files.block_cache import BlockCache
 from estimator_trainer.data.files.parsing import with_plain_defaults
 from estimator_trainer.data.files.records import file_by_file, unchanged
@@ -47,6 +47,7 @@ class ParquetFiles:
         paths: the files.
         spec: the features.
         most_bytes: the most bytes of decoded row groups that are held in memory.
+        stamps: of the files, from before they are opened.
 
     Attributes:
         block_bytes: the bytes of each decoded row group, estimated from its number of rows and from a few decoded ones.
@@ -59,8 +60,8 @@ class ParquetFiles:
 
     enters_anywhere = False
 
-    def __init__(self, paths: Sequence[str], spec: FileSpec, most_bytes: int) -> None:
-        self.paths, self._stamps = paths, [unreadable.stamp(path) for path in paths]
+    def __init__(self, paths: Sequence[str], spec: FileSpec, most_bytes: int, stamps: Sequence[listing.Stamp]) -> None:
+        self.paths, self._stamps = paths, stamps
         self._footers = _Footers()
         self.features: dict[str, Feature] = {}
         if spec.features is None:  # the first file says what the features are

@@ -42,16 +42,23 @@ class IndexedFiles:
         file_format: a format of _RECORDS_OF: 'tfrecord' or 'csv'.
         starts: the index of each file, as index.load_all makes it.
         most_bytes: the most bytes of decompressed files that are held in memory.
+        stamps: of the files, from before the indexes were made.
 
     It has the members of interfaces.Store.
     """
 
     _counts_lines = True  # messages name the line of a row
 
-    def __init__(self, paths: Sequence[str], file_format: str, starts: Sequence[np.ndarray], most_bytes: int) -> None:
-        self.paths, self._format, self._starts = paths, file_format, starts
+    def __init__(
+        self,
+        paths: Sequence[str],
+        file_format: str,
+        starts: Sequence[np.ndarray],
+        most_bytes: int,
+        stamps: Sequence[listing.Stamp],
+    ) -> None:
+        self.paths, self._format, self._starts, self._stamps = paths, file_format, starts, stamps
         self._is_text, self._records_of = KNOWN_FORMATS[file_format].is_text, _RECORDS_OF[file_format]
-        self._stamps = [unreadable.stamp(path) for path in paths]
         self._compressed = [self._is_compressed(number) for number in range(len(paths))]
         self.sizes = np.array([len(of_file) - 1 for of_file in starts])
         self.enters_anywhere = not any(self._compressed)

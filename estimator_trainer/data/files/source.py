@@ -36,6 +36,7 @@ def open_source(
     index_dir: str | None = None,
     cache: remote_cache.Cache | None = None,
     in_order: bool = False,
+    stamps: Sequence[listing.Stamp] | None = None,
 ) -> 'Source':
     """Opens files as a data set.
 
@@ -48,9 +49,11 @@ def open_source(
         index_dir: the folder for indexes that cannot be written beside their files; None: these are not kept.
         cache: the cache for URLs of a store; None: `data.remote.cache.at()`.
         in_order: the files are paths, and their examples come in the order of this list.
+        stamps: of the files of such a list, from when somebody else has looked at them; None: they are taken now,
+            before anything is read.
 
     Raises:
-        DatasetError: there are no such files, or they cannot be read.
+        DatasetError: there are no such files, or they cannot be read, or one has changed since its stamp was taken.
         BadExample: a file is damaged, so that not even its examples can be counted.
         UsageError: the files lack a feature of the spec, or the store of a URL cannot be used.
         DatasetUnavailable: the store of a URL, or a file system, does not answer.
@@ -60,7 +63,7 @@ def open_source(
     listing.warn_of_same_files(tuple(paths))
     objects, paths = paths, whole_copies.in_place_of(paths, cache, must_be_whole=file_format == 'array_record')
     with _naming(paths, objects):
-        store, parser = opening.store_and_parser(paths, file_format, spec, in_memory_mb * 2**20, index_dir)
+        store, parser = opening.store_and_parser(paths, file_format, spec, in_memory_mb * 2**20, index_dir, stamps)
     source = Source(store, parser, spec, file_format, Tolerance(max_bad_examples), objects, in_memory_mb * 2**20)
     source.check_spec()
     return source
@@ -142,8 +145,8 @@ class Source:
         """Looks at the first tf.Examples. Those that cannot be read are reported when a batch needs them.
 
         Raises:
-            UsageError: all of them lack a feature of the spec, or have it with another type, and so many may not be left
-                out.
+            UsageError: all of them lack a feature of the spec, or have it with another type, and so many may not be
+                left out.
         """
         if not KNOWN_FORMATS[self.file_format].has_examples:
             return

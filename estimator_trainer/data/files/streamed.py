@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from estimator_trainer.data.files import listing
 from estimator_trainer.data.files.block_cache import BlockCache
 from estimator_trainer.data.files.records import IndexedFiles, part_of
 from estimator_trainer.data.remote import threads
@@ -19,10 +20,15 @@ class StreamedFiles(IndexedFiles):
     _counts_lines = False  # the lines would have to be fetched
 
     def __init__(
-        self, paths: Sequence[RemotePath], file_format: str, starts: Sequence[np.ndarray], most_bytes: int
+        self,
+        paths: Sequence[RemotePath],
+        file_format: str,
+        starts: Sequence[np.ndarray],
+        most_bytes: int,
+        stamps: Sequence[listing.Stamp],
     ) -> None:
         self._objects = paths
-        super().__init__(paths, file_format, starts, most_bytes)
+        super().__init__(paths, file_format, starts, most_bytes, stamps)
         self.enters_anywhere = False
         self._first_blocks = np.searchsorted(self._file_of_block, np.arange(len(paths) + 1))
         self._edges = [self._edges_of(file) for file in range(len(paths))]

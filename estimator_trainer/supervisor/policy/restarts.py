@@ -42,6 +42,11 @@ class Limits:
     stall_timeout: float = 1800  # without a step, as the trainer's --step_timeout_secs; 0: for ever
 
 
+def stall_bound(step_timeout_secs: float) -> float:
+    """`stall_timeout` for trainers with this --step_timeout_secs: they have the time that their own flag allows."""
+    return step_timeout_secs and max(Limits.stall_timeout, step_timeout_secs)
+
+
 @dataclasses.dataclass(frozen=True)
 class Failure:
     """One failure of the gang, with what a decision needs to know of it."""

@@ -36,6 +36,7 @@ from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.supervisor.policy.causes import EndedBy, TaskEnd
 from estimator_trainer.supervisor.policy.restarts import Attempt, Decision
 from estimator_trainer.supervisor.reports import wording
+from estimator_trainer.this_process import hung_files
 
 LATEST = 20  # attempts in status.json
 _ERROR = 'error: '  # in the last line of a command
@@ -218,17 +219,18 @@ class JsonFile:
     Args:
       path: None if nothing is to be written.
       say: called once with the reason if the file cannot be written.
+      durable: it is on the disk before it has its name.
     """
 
-    def __init__(self, path: str | None, say: Callable[[str], None]):
-        self._path, self._say = path, say
+    def __init__(self, path: str | None, say: Callable[[str], None], durable: bool = False):
+        self._path, self._say, self._durable = path, say, durable
 
     def write(self, value: Mapping) -> bool:
         """Whether it was written."""
         if self._path is None:
             return False
         try:
-            protocol.write_json(self._path, value)
+            protocol.write_json(self._path, value, self._durable)
         except OSError as error:
             self._say(f'{self._path} cannot be written: {error.strerror}; the run goes on')
             self._say = lambda text: None
@@ -237,10 +239,16 @@ class JsonFile:
 
 
 class StatusFile:
-    """Writes status.json at changes, and about every two seconds."""
+    """Writes status.json at changes, and about every two seconds.
+
+    Attributes:
+      files: for what is read and written in the folder while tasks run. A signal must not wait for a file system that
+        hangs.
+    """
 
     def __init__(self, folder: str | None, say: Callable[[str], None]):
         self._file = JsonFile(folder and os.path.join(folder, file_names.STATUS), say)
+        self.files = hung_files.BoundedFiles(say, f'the file system of {folder}')
         self._written: dict = {}
 
     def write(self, status: dict) -> None:
@@ -248,5 +256,9 @@ class StatusFile:
         old = self._written
         same = old and all(old[key] == status[key] for key in _CHANGES)
         if not same or status['time'] - old['time'] >= _EVERY_SECS or status['time'] < old['time']:
-            self._file.write(status)
+            if status.get('exit_code') is None:
+                self.files.call(lambda: self._file.write(status), False)
+            else:  # the last word, which an older one must not replace
+                self.files.wait()
+                self._file.write(status)
             self._written = status

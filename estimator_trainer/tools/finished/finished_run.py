@@ -169,7 +169,7 @@ def _finished(prefix, step, job, config, trainer, folder) -> Finished:
     input_fn = input_fns.data_sets_only(input_fns.by_name(job.input_fn or dataset.input_fn), lambda mode: needed_by)
     batches = exact_evaluation.input_fn(input_fn, params, run_config)
     evaluator: Any
-    progress = evaluation_journal.EvaluationProgress(steps=trainer.eval_steps)
+    progress = evaluation_journal.EvaluationProgress(steps=trainer.eval_steps, warns_of_none=False)
     if trainer.loop == 'estimator':
         estimator = exact_evaluation.estimator_of(job, params, run_config, prefix)
         evaluator = estimator_evaluator.EstimatorEvaluator(estimator, batches, trainer.eval_steps, progress=progress)

@@ -70,7 +70,7 @@ class Examples:
 
     Raises (on creation):
         UsageError: the files do not hold what the signature takes, or with another unit, or no such key.
-        DatasetError: they hold no example, or cannot be read.
+        DatasetError: they hold no example, or cannot be read, or one is not what it was when the plan was made.
         BadExample: a file is damaged.
     """
 
@@ -135,7 +135,9 @@ class Examples:
         paths = [plan.path(name) for name, *_ in plan.files]
         key = plan.key if plan.key in features else ''
         spec = SignatureSpec(features=features, key=key, signature=self._model.name)
-        return open_source(paths, spec, file_format=plan.file_format, index_dir=self._index_dir, in_order=True)
+        return open_source(
+            paths, spec, file_format=plan.file_format, index_dir=self._index_dir, in_order=True, stamps=plan.stamps
+        )
 
     def _held(self, name: str, feature: Any) -> Any:
         """The feature with the type in which the files hold it."""

@@ -119,8 +119,7 @@ def has_any(folder: str) -> bool:
 def _flushed(path: str) -> Iterator[None]:
     """The file is on the disk afterwards: a machine that goes down must not leave a name without content."""
     yield
-    with open(path, 'rb') as file:
-        os.fsync(file.fileno())
+    files.flush(path)
 
 
 def _nested(array: np.ndarray) -> pa.Array:
@@ -228,14 +227,15 @@ def predict(plan: plans.PredictPlan, folder: str, number: int, processes: int, t
     """Predicts the parts of process `number` that are not there yet. `tell` reports fields by name.
 
     Raises:
-        UsageError: the model, the files, the key and the outputs do not go together.
-        DatasetError, BadExample: the files cannot be read, or the model fails on an example.
+        UsageError: the model, the files, the key and the outputs do not go together; or the model has changed.
+        DatasetError, BadExample: the files cannot be read, or have changed, or the model fails on an example.
         OSError: a part cannot be written.
     """
     from estimator_trainer.tools.predict.examples import Examples
     from estimator_trainer.tools.predict.signature import Model
 
     model = Model(plan.path(plan.export), plan.signature, plan.outputs)
+    plan.check_export()  # after it is loaded: a run may have put another one there since the command looked
     examples = Examples(plan, model, folder)
     parts = Parts(folder, plan.suffix, examples.number, plan.rows_per_part)
     missing = parts.missing()

@@ -10,6 +10,7 @@ import os
 import pathlib
 from typing import Any
 
+from estimator_trainer.data.files import listing
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir.run_folder import RunFolder
 
@@ -56,6 +57,18 @@ class PredictPlan:
     outputs: tuple[str, ...] = ()
     copies: dict[str, str] = dataclasses.field(default_factory=dict)
     units: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def stamps(self) -> list[listing.Stamp]:
+        """Of the files, as the command has found them. Each of its processes reads these, or none."""
+        return [listing.Stamp(size, changed) for _, size, changed in self.files]
+
+    def check_export(self) -> None:
+        """Raises UsageError if the SavedModel is not what it was when the plan was made. OSError: it cannot be read."""
+        if fingerprint(self.path(self.export)) != self.fingerprint:
+            raise UsageError(
+                f'{self.export} has changed while it was in use; put it back, or start again with the new one.'
+            )
 
     def path(self, name: str) -> str:
         """Where the export or a file lies."""

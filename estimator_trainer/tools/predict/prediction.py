@@ -136,7 +136,7 @@ def _predict_and_join(plan, folder, processes, timeout_secs, progress, signals) 
     _log.info('joins %d part(s)', found.number)
     joined = os.path.join(folder, f'joined{plan.suffix}{parts.TEMPORARY}')
     found.join(joined, lambda part: _stop_if_told(signals))
-    protocol.write_json(os.path.join(folder, _JOINED), _identity(joined, plan))
+    protocol.write_json(os.path.join(folder, _JOINED), _identity(joined, plan), durable=True)
     return joined
 
 

@@ -1,5 +1,6 @@
 """A run in a few numbers, and several runs beside each other: their last numbers, and in what they differ. Pure."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -129,7 +130,8 @@ def _best(
     best = set()
     for column, name in enumerate(of_evaluations):
         mode = modes.get(name, 'min' if name in _LOSSES else None)
-        known = {place: row[column] for place, row in enumerate(values) if row[column] is not None}
+        all_known = {place: row[column] for place, row in enumerate(values)}
+        known = {place: each for place, each in all_known.items() if each is not None and math.isfinite(each)}
         if mode in ('min', 'max') and len(known) > 1:
             value = min(known.values()) if mode == 'min' else max(known.values())
             best |= {(place, 3 + column) for place, each in known.items() if each == value}

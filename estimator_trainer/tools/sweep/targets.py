@@ -5,14 +5,15 @@ dropout:uniform:0:0.5           a number between the bounds
 decay_epochs:int:1:10           a whole number, bounds included
 hidden:choice:16,32,64          one of these; with | between them where the values have commas
 
-A name is a flag of the trainer or a param of the job. A process of its own loads the job, which is somebody else's code
-and may import TensorFlow:
+A name is a param of the job or a flag of the trainer; if both have it, it is the param. A process of its own loads the
+job, which is somebody else's code and may import TensorFlow:
 
-    python -m estimator_trainer.tools.sweep.targets PARAMS FLAG…
+    python -m estimator_trainer.tools.sweep.targets PARAMS VARIED FLAG…
 
-PARAMS is a JSON list of texts name=value that a trial may give its job, FLAG… are the flags of the trainer. It writes a
-line of JSON to stdout: the job's `params`, {name: default}, and `best`, its best_metric and best_mode. The exit code is
-not 0 if one of PARAMS cannot be.
+PARAMS is a JSON list of texts name=value that a trial may give its job. VARIED is a JSON object, {name: flag of the
+trainer}; a flag whose name is a param of the job is left out. FLAG… are the flags of all trials. It writes a line of
+JSON to stdout: the job's `params`, {name: default}, and `best`, its best_metric and best_mode. The exit code is not 0
+if one of PARAMS cannot be.
 """
 
 import contextlib
@@ -26,9 +27,11 @@ from collections.abc import Mapping, Sequence
 
 from estimator_trainer import exit_codes, jobs
 from estimator_trainer.config import declaration, flag_values, flag_words, trainer_config, urls
+from estimator_trainer.config import flags as flag_reader
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError, nearest
 from estimator_trainer.jobs import param_values
+from estimator_trainer.this_process import forks
 from estimator_trainer.this_process.child_process import PIPE, Child, TookTooLong
 from estimator_trainer.tools import command_line
 
@@ -166,29 +169,53 @@ def find(parameters: Sequence[Parameter], trainer_flags: Sequence[str]) -> Targe
         Ended: the job cannot be loaded, or refuses a value.
     """
     declared = {one.name: one for one in declaration.declared(TrainerConfig)}
-    for each in parameters:
-        flag = declared.get(each.name)
-        if flag is not None and (flag.name in _NOT_TO_VARY or flag.group == _CLUSTER or flag.type is tuple):
-            raise each.refused(f'--{each.name} is the same in all trials; name another flag or param.')
     # Flags of the command line count more than those of a flagfile.
     words = sorted(flag_words.words(trainer_flags), key=lambda word: not word.file)
     base = [*DEFAULTS, *(flag_values.with_equals(word, declared).text for word in words)]
     # A trial always has a value of each parameter: --epochs may be one.
-    some = [*base, *(each.flag(each.texts[0]) for each in parameters if each.name in declared)]
-    config = trainer_config.parse(['sweep', *some])  # costs no process
+    can_vary = [each for each in parameters if each.name in declared and not _is_fixed(declared[each.name])]
+    varied = {each.name: each.flag(each.texts[0]) for each in can_vary}
+    config = _first_config(base, [*varied.values()])  # costs no process
     if urls.is_url(config.model_dir):
         raise UsageError(
             f'--model_dir={config.model_dir}: a sweep keeps its trials in a folder of this machine; name one. Copy the '
             'best trial to the store afterwards, or train with its flags and a --model_dir there.'
         )
-    params, best = facts_of_job([f'{each.name}={text}' for each in parameters for text in each.texts], some)
+    params, best = facts_of_job([f'{each.name}={text}' for each in parameters for text in each.texts], varied, base)
     found = tuple(_typed(each, declared, params) for each in parameters)
     flags = [each for each in found if not each.is_param]
+    some = [*base, *(varied[each.name] for each in flags)]
+    config = trainer_config.parse(['sweep', *some])
     for each in flags:
         for value in each.values:  # the trainer judges each of them
             trainer_config.parse(['sweep', *some, each.flag(value)])
     config = dataclasses.replace(config, **{each.name: declared[each.name].default for each in flags})
     return Targets(config, found, tuple(base), best)
+
+
+def _is_fixed(flag: declaration.Flag) -> bool:
+    return flag.name in _NOT_TO_VARY or flag.group == _CLUSTER or flag.type is tuple
+
+
+def _first_config(base: Sequence[str], varied: Sequence[str]) -> TrainerConfig:
+    """The config before the job is known: some of `varied` may be params of the job, with values that no flag of this
+    name takes. Raises UsageError if the flags cannot be in any case."""
+    refused: list[UsageError] = []
+    alone = [each for each in varied if _can_be(each)]
+    for flags in (varied, alone, ()):
+        try:
+            return trainer_config.parse(['sweep', *base, *flags])
+        except UsageError as error:
+            refused.append(error)
+    raise refused[0]
+
+
+def _can_be(flag: str) -> bool:
+    try:
+        flag_reader.parse(TrainerConfig, ['sweep', flag])
+    except UsageError:
+        return False
+    return True
 
 
 def _typed(parameter: Parameter, declared: Mapping[str, declaration.Flag], params: Mapping) -> Parameter:
@@ -201,13 +228,19 @@ def _typed(parameter: Parameter, declared: Mapping[str, declaration.Flag], param
             f'{name} is no flag of the trainer and no param of the job{nearest(name, [*params, *declared])}. '
             f'Its params: {", ".join(sorted(params)) or "none"}.'
         )
+    if _is_fixed(declared[name]):
+        raise parameter.refused(f'--{name} is the same in all trials; name another flag or param.')
     return typed(parameter, declared[name].type)
 
 
-def facts_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> tuple[dict, tuple[str, str]]:
+def facts_of_job(
+    texts: Sequence[str], varied: Mapping[str, str], trainer_flags: Sequence[str]
+) -> tuple[dict, tuple[str, str]]:
+    """The params of the job and its best_metric and best_mode, which a process of its own finds out."""
     environ = {name: value for name, value in os.environ.items() if name != 'TF_CONFIG'}
     try:
-        with Child([*_JOB_CHECK, json.dumps(texts), *trainer_flags], env=environ, stdout=PIPE, stderr=PIPE) as child:
+        command = [*_JOB_CHECK, json.dumps(texts), json.dumps(varied), *trainer_flags]
+        with Child(command, env=environ, stdout=PIPE, stderr=PIPE) as child:
             done = child.finish(_CHECK_SECS)
     except TookTooLong:
         raise command_line.Ended(exit_codes.FAILED, f'the job was not loaded within {_CHECK_SECS} s.') from None
@@ -222,17 +255,23 @@ def facts_of_job(texts: Sequence[str], trainer_flags: Sequence[str]) -> tuple[di
     raise command_line.Ended(exit_codes.FAILED, 'the process that loads the job has said nothing of its params.')
 
 
-def _check_job(texts: Sequence[str], flags: Sequence[str]) -> int:
+def _check_job(texts: Sequence[str], varied: Mapping[str, str], flags: Sequence[str]) -> int:
     """What the process of its own does."""
     from estimator_trainer.training import plan as planning
 
-    config = trainer_config.parse(['sweep', *flags])
-    plan = planning.with_job(planning.make(config, os.environ), early=True)
-    if plan.job is None:  # its modules import TensorFlow
-        from estimator_trainer import compat
+    asked = flag_reader.parse_known(TrainerConfig, ['sweep', *flags])
+    name = os.path.abspath(os.path.expanduser(asked.job)) if asked.job_is_file else asked.job
+    with forks.parent_only():
+        job, early = jobs.load_early(name), True
+        if job is None:  # its modules import TensorFlow
+            from estimator_trainer import compat
 
-        compat.bring_up()
-        plan = planning.with_job(plan)
+            compat.bring_up()
+            job, early = jobs.load(name), False
+    given = [flag for name, flag in varied.items() if name not in job.params]
+    config = trainer_config.parse(['sweep', *flags, *given])
+    plan = planning.with_job(planning.make(config, os.environ), early=early)
+    assert plan.job is not None
     job = plan.job
     for text in texts:
         if text.partition('=')[0] in job.params:
@@ -245,6 +284,6 @@ def _check_job(texts: Sequence[str], flags: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    texts, *flags = sys.argv[1:]
-    check = functools.partial(_check_job, json.loads(texts), flags)
+    texts, varied, *flags = sys.argv[1:]
+    check = functools.partial(_check_job, json.loads(texts), json.loads(varied), flags)
     sys.exit(command_line.run((), '', TrainerConfig, check, {jobs.JobError: exit_codes.USAGE}))

@@ -65,6 +65,6 @@ def test_a_format_that_has_no_index_is_an_error(tmp_path):
     with pytest.raises(KeyError, match='parquet'):
         index.load_all([str(path)], 'parquet', False, None)
     with pytest.raises(KeyError, match='parquet'):
-        records.IndexedFiles([str(path)], 'parquet', [np.zeros(1, np.int64)], 0)
+        records.IndexedFiles([str(path)], 'parquet', [np.zeros(1, np.int64)], 0, [])
     with pytest.raises(NotImplementedError, match='parquet'):
         contents.is_compressed(str(path), 'parquet')

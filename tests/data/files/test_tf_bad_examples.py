@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.data.files import FileSpec, file_batches, open_source, source
+from estimator_trainer.data.files import FileSpec, file_batches, index, open_source, source
 from estimator_trainer.errors import BadExample, DatasetError, UsageError
 from tests.data.files import written
 
@@ -123,14 +123,6 @@ def test_an_example_that_was_left_out_explains_no_other_failure(tmp_path):
     path = records(tmp_path, {3: b'?'})
     assert len(ids(path, max_bad_examples=1)) == COUNT - 1
     assert source.failure() is None
-
-
-def test_a_file_that_fails_while_a_failure_is_looked_for_is_the_failure(tmp_path):
-    path = records(tmp_path, {})
-    opened = open_source(str(path), written.spec('tfrecord'))
-    opened.batch(np.arange(5))
-    path.unlink()
-    assert isinstance(opened.failure(), DatasetError) and 'cannot be read any more' in str(opened.failure())
 
 
 def test_a_batch_of_bad_examples_only(tmp_path):
@@ -289,3 +281,18 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, ending):
         for _ in range(100):
             next(data)
     assert 'has changed' in str(source.failure())
+
+
+@pytest.mark.parametrize('ending', ['tfrecord', 'csv'])
+def test_a_file_that_grows_while_it_is_opened(tmp_path, monkeypatch, ending):
+    path, load_all = tmp_path / f'part-0.{ending}', index.load_all
+    written.write_file(path, range(COUNT))
+
+    def load_all_and_grow(*args):
+        indexes = load_all(*args)
+        written.write_file(path, range(COUNT + 1))
+        return indexes
+
+    monkeypatch.setattr(index, 'load_all', load_all_and_grow)
+    with pytest.raises(DatasetError, match='part-0.* has changed while it was in use'):
+        open_source(str(path), written.spec(ending))

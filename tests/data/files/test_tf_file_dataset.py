@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, dataset, open_source
-from estimator_trainer.errors import UsageError
+from estimator_trainer.errors import DatasetError, UsageError
 from tests import fakes
 from tests.data.files import written
 
@@ -64,6 +64,15 @@ def test_names_that_are_not_utf8_are_read(tmp_path, ending):
     path = os.fsdecode(os.fsencode(tmp_path) + b'/caf\xe9.' + ending.encode())
     os.replace(tmp_path / f'new.{ending}', path)
     assert open_source(path, written.spec(ending)).batch(np.arange(40))['id'].numpy().tolist() == list(range(40))
+
+
+def test_a_file_that_fails_while_a_failure_is_looked_for_is_the_failure(tmp_path):
+    path = tmp_path / 'part-0.tfrecord'
+    written.write_file(path, range(10))
+    opened = open_source(str(path), written.spec('tfrecord'))
+    opened.batch(np.arange(5))
+    path.unlink()
+    assert isinstance(opened.failure(), DatasetError) and 'cannot be read any more' in str(opened.failure())
 
 
 def test_files_that_cannot_be_entered_anywhere_are_evaluated_in_their_order(tmp_path):

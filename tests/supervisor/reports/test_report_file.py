@@ -1,6 +1,7 @@
 """status.json and report.json: how the tasks of a gang are, and when it is written. No process, no clock."""
 
 import json
+import threading
 
 import pytest
 
@@ -8,6 +9,9 @@ from estimator_trainer.run_dir.training_file import TrainingStatus
 from estimator_trainer.supervisor.policy.causes import TaskEnd
 from estimator_trainer.supervisor.reports import report_file
 from estimator_trainer.supervisor.reports.report_file import GangView
+from estimator_trainer.this_process import hung_files
+
+BOUND_SECS = 120
 
 
 @pytest.mark.parametrize(
@@ -87,6 +91,17 @@ def test_the_status_is_written_at_changes_and_every_two_seconds(tmp_path):
         file.write(value)
         written.append(json.loads((tmp_path / 'status.json').read_text())['time'])
     assert written == [0, 0, 2, 2.5, 2.5, 3.1, 1]
+
+
+def test_a_file_system_that_hangs_holds_up_the_last_word_alone(tmp_path):
+    file = report_file.StatusFile(str(tmp_path), lambda text: None)
+    answers, file.files = threading.Event(), hung_files.BoundedFiles(lambda text: None, 'it', 0.01)
+    file.files.call(lambda: answers.wait(BOUND_SECS), None)
+    file.write(a_status(0))
+    assert not (tmp_path / 'status.json').exists()
+    threading.Timer(0.01, answers.set).start()
+    file.write(a_status(1, state='done', exit_code=0))
+    assert json.loads((tmp_path / 'status.json').read_text())['state'] == 'done'
 
 
 def test_what_cannot_be_written_is_said_once(tmp_path):

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from estimator_trainer.data.files import listing
 from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.predict import predict_plan as plans
 
@@ -113,3 +114,16 @@ def test_the_fingerprint_changes_with_the_model(tmp_path):
     assert plans.fingerprint(saved_model(tmp_path / '2')) == one
     assert plans.fingerprint(saved_model(tmp_path / '3', weights=b'2')) != one
     assert plans.fingerprint(saved_model(tmp_path / '4', vocabulary=b'b')) != one
+
+
+def test_each_process_knows_the_files_as_the_command_has_found_them():
+    assert PLAN.stamps == [listing.Stamp(10, 1), listing.Stamp(20, 2)]
+
+
+def test_a_model_that_was_replaced_is_refused(tmp_path):
+    folder = saved_model(tmp_path / '170')
+    plan = dataclasses.replace(PLAN, export=folder, fingerprint=plans.fingerprint(folder))
+    plan.check_export()
+    (tmp_path / '170' / 'saved_model.pb').write_bytes(b'other')
+    with pytest.raises(UsageError, match='170 has changed while it was in use; put it back'):
+        plan.check_export()

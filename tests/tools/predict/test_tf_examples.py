@@ -13,6 +13,7 @@ from estimator_trainer.data.files.spec import KNOWN_FORMATS
 from estimator_trainer.errors import BadExample, UsageError
 from estimator_trainer.tools.predict import examples, parts, signature
 from estimator_trainer.tools.predict.examples import Examples
+from estimator_trainer.tools.predict.predict_plan import fingerprint
 from tests.data.files import written
 from tests.tools.predict import models
 from tests.tools.predict.test_predict_plan import PLAN
@@ -51,7 +52,8 @@ def write(folder, kind) -> str:
 
 def planned(files, **other):
     paths = listing.expand(files)
-    about = {'files': tuple((path, 0, 0) for path in paths), 'file_format': listing.format_of(paths), **other}
+    about = {'files': tuple((path, *listing.stamp(path)) for path in paths), 'file_format': listing.format_of(paths)}
+    about |= other | ({'fingerprint': fingerprint(other['export'])} if 'export' in other else {})
     return dataclasses.replace(PLAN, **about)
 
 

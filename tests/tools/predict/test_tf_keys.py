@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.errors import BadExample, UsageError
+from estimator_trainer.errors import BadExample, DatasetError, UsageError
 from estimator_trainer.tools.predict import signature
 from estimator_trainer.tools.predict.examples import Examples
 from tests.tools.predict import models
@@ -102,3 +102,12 @@ def test_files_are_read_in_the_order_of_the_plan(tmp_path):
     plan = dataclasses.replace(plan, files=plan.files[::-1])
     inputs, _ = Examples(plan, model, None).read(range(2))
     assert inputs['id'].numpy().tolist() == [2, 1]
+
+
+def test_a_file_that_was_replaced_since_the_command_looked_at_it_is_refused(tmp_path):
+    path = tmp_path / 'a.csv'
+    path.write_text('x,id\n1,1\n')
+    model, plan = signature.Model(float_key_export(tmp_path, False)), planned(str(path))
+    path.write_text('x,id\n1,1\n2,2\n')
+    with pytest.raises(DatasetError, match='a.csv has changed while it was in use'):
+        Examples(plan, model, None)

@@ -2,10 +2,12 @@
 
 import html.parser
 import json
+import math
 import pathlib
 import re
 import shutil
 import time
+import types
 
 import pytest
 
@@ -221,6 +223,13 @@ def test_mistakes(tmp_path, capsys, monkeypatch, argv, words):
     pathlib.Path('empty').mkdir()
     code, said = report(capsys, *argv)
     assert code == 64 and words in said and len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize('values, best', [([math.nan, 2.0, 1.0], 2), ([1.0, math.nan, math.inf], None)])
+def test_the_best_of_several_runs_is_a_finite_number(values, best):
+    runs = [types.SimpleNamespace(config={}, best={}) for _ in values]
+    found = summary._best(runs, ['loss'], [[value] for value in values])
+    assert found == (frozenset() if best is None else {(best, 3)})
 
 
 def test_what_is_not_installed(tmp_path, capsys, monkeypatch):

@@ -1,17 +1,21 @@
 """What --param_space says, and what its names are, with the job's params given."""
 
+import json
+import sys
+
 import pytest
 
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import param_values
 from estimator_trainer.tools.sweep import targets
 
-PARAMS = {'learning_rate': 0.1, 'hidden': 32, 'optimizer': 'sgd', 'layers': [64, 32]}
+PARAMS = {'learning_rate': 0.1, 'hidden': 32, 'optimizer': 'sgd', 'layers': [64, 32], 'rank': 4, 'shuffle': 'no'}
 
 
 @pytest.fixture(autouse=True)
 def job_with_params(monkeypatch):
-    monkeypatch.setattr(targets, 'facts_of_job', lambda texts, flags: (PARAMS, ('loss', 'min')))
+    monkeypatch.setattr(targets, 'facts_of_job', lambda *given: (PARAMS, ('loss', 'min')))
 
 
 @pytest.mark.parametrize(
@@ -100,6 +104,34 @@ def test_params_and_flags(tmp_path):
     ]
 
 
+@pytest.mark.parametrize('flags', [('--max_steps=10',), ('--epochs=2',)])
+@pytest.mark.parametrize('epochs', [(), ('epochs:choice:1,2',)])
+def test_a_param_of_the_job_may_have_the_name_of_a_flag(tmp_path, flags, epochs):
+    """`rank` is a flag that all trials share, and `some` no value of --shuffle."""
+    flags = () if epochs else flags
+    found = find(tmp_path, 'rank:choice:2,8', 'shuffle:choice:some,none', *epochs, flags=flags)
+    assert [parameter.is_param for parameter in found.parameters] == [True, True, *(False for _ in epochs)]
+    assert found.flags({'rank': 2, 'shuffle': 'some'}) == ['--param=rank=2', '--param=shuffle=some']
+    assert (found.config.rank, found.config.shuffle) == (TrainerConfig.rank, TrainerConfig.shuffle)
+
+
+def test_the_process_that_loads_the_job_leaves_out_flags_with_the_names_of_its_params(tmp_path, monkeypatch, capsys):
+    job = (
+        'from estimator_trainer.jobs import Job\njob = Job(model_fn=print, input_fn=print, params={"shuffle": "no"})\n'
+    )
+    (tmp_path / 'shuffling_job.py').write_text(job)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    monkeypatch.setattr(sys, 'dont_write_bytecode', True)
+    varied = {'shuffle': '--shuffle=some', 'max_steps': '--max_steps=1'}
+    flags = ['--job=shuffling_job:job', f'--model_dir={tmp_path}/run']
+    try:
+        assert targets._check_job(['shuffle=some'], varied, flags) == 0
+    finally:
+        sys.modules.pop('shuffling_job', None)
+    assert json.loads(capsys.readouterr().out)['params'] == {'shuffle': 'no'}
+
+
 def test_lists_are_chosen_as_they_are_written(tmp_path):
     found = find(tmp_path, 'layers:choice:64,32|128')
     assert found.parameters[0].values == ('64,32', '128')
@@ -131,9 +163,10 @@ def test_flag_files_are_read_as_by_the_trainer(tmp_path):
     'given, said',
     [
         ('learning_rat:log:1e-4:1', r'learning_rat is no flag .* \(did you mean learning_rate\?\)'),
-        ('zzz:log:1e-4:1', 'Its params: hidden, layers, learning_rate, optimizer'),
+        ('zzz:log:1e-4:1', 'Its params: hidden, layers, learning_rate, optimizer, rank, shuffle'),
         ('model_dir:choice:a,b', '--model_dir is the same in all trials'),
         ('export:choice:best,final', '--export is the same in all trials'),
+        ('epochs:choice:-1,2', '--epochs=-1: '),
         ('roles:choice:a,b', '--roles is the same in all trials'),
         ('stop_metric:choice:a,b', '--stop_metric is the same'),
         ('optimizer:log:1:2', 'optimizer is not a number'),
