@@ -1,5 +1,5 @@
-"""What a program takes over from whoever starts it and cannot work with. Every command of this project calls `mend`
-before anything else.
+"""What a program takes over from whoever starts it and cannot work with. The programs that
+people start call `mend` before anything else.
 
 1. Standard descriptors that are closed (`2>&-`). The next file or socket would get the number, and whatever writes to
    standard error, such as C code, would write into it.

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.errors import UsageError, nearest
-from estimator_trainer.evaluation import evaluation_journal
 from estimator_trainer.jobs import metric_names
 from estimator_trainer.run_dir import file_names, metrics_log, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
@@ -118,9 +117,9 @@ def remove_unfinished(model_dir: str) -> None:
 
 
 def decision(rule: EarlyStopping, model_dir: str, data: str = '') -> dict[str, Any] | None:
-    """The verdict that it was decided to stop, by this very rule and on this data; None: it was not. `data`: as of
-    `decide`."""
+    """The verdict that it was decided to stop, by this very rule and on these files; None: it was not. `data`: as of
+    `decide`. Its first part says which files; how much of them is evaluated depends on the process."""
     verdict = RunFolder(model_dir).stop
     same = all(verdict.get(name) == value for name, value in dataclasses.asdict(rule).items())
-    on_other_data = evaluation_journal.are_other_data(verdict.get('data') or '', data)
-    return verdict if verdict and same and not on_other_data else None
+    before, now = (text.partition('/')[0] for text in (verdict.get('data') or '', data))
+    return verdict if verdict and same and not (before and now and before != now) else None

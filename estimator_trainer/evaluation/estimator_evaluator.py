@@ -276,4 +276,6 @@ def _refused(output: Any, receiver_tensors: Tensors) -> str | None:
 
 def _single_numbers(values: Mapping[str, tf.Tensor]) -> set[str]:
     """The names of the metrics by which something can be decided."""
-    return {name for name, value in values.items() if not value.shape.rank} - {v1.GraphKeys.GLOBAL_STEP}
+    return {name for name, value in values.items() if value.shape.num_elements() in (1, None)} - {
+        v1.GraphKeys.GLOBAL_STEP
+    }

@@ -165,10 +165,10 @@ class BestExporter(tf.estimator.Exporter):
                 f'export/best goes by {self.metric!r}, which the evaluation does not '
                 f'give: it has {", ".join(sorted(eval_result))}.'
             )
-        if np.ndim(eval_result[self.metric]):
+        if np.size(eval_result[self.metric]) != 1:
             shape = np.shape(eval_result[self.metric])
             raise UsageError(f'export/best goes by {self.metric!r}, which has the shape {shape}: give it one number.')
-        value = float(eval_result[self.metric])
+        value = float(np.reshape(eval_result[self.metric], ()))
         best = best_so_far(export_path) or self._repaired(export_path, int(eval_result['global_step']))
         best = best or self._of_an_earlier_program(export_path)
         may_be_best = metrics_log.may_be_best({**eval_result, self.metric: value}, self.metric)

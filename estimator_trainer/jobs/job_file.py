@@ -4,7 +4,6 @@ The file is a pickle of cloudpickle's (job_pickle.py). To load it is to run it, 
 written is refused.
 """
 
-import contextlib
 import os
 import pickle
 import stat
@@ -12,7 +11,12 @@ import stat
 from estimator_trainer.config.job_flags import JOB_FILE_SUFFIX
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs.job import Job, JobError
+from estimator_trainer.run_dir import protocol
 from estimator_trainer.this_process import isolate
+
+_NOBODY = (
+    65534  # the owner of root's files in a user namespace without root, unless sysctl kernel.overflowuid says other
+)
 
 
 def is_one(name: str) -> bool:
@@ -50,11 +54,10 @@ def load(path: str) -> Job:
 
     try:
         with open(path, 'rb') as file:
-            if isolate.root_has_its_number():  # else `check` was called before, where it had
-                _refuse_of_others(path, os.fstat(file.fileno()))
+            _refuse_of_others(path, os.fstat(file.fileno()))
             content = file.read()
     except OSError as error:
-        raise JobError(f'--job={path}: {error.strerror}; name a file that `train` of Python has written.') from error
+        raise _unreadable(path, error) from error
     try:
         job = job_pickle.loads(content)
     except (pickle.UnpicklingError, EOFError) as error:
@@ -73,7 +76,8 @@ def load(path: str) -> Job:
 
 
 def check(name: str) -> None:
-    """Refuses a file that somebody else could have written. Comes before this process moves into a user namespace.
+    """Refuses a file that somebody else could have written. Comes before this process, or one that it starts, moves into
+    a user namespace, in which the files of root belong to nobody.
 
     Args:
         name: a value of --job.
@@ -82,12 +86,22 @@ def check(name: str) -> None:
         JobError: as `load`.
     """
     if is_one(name):
-        with contextlib.suppress(OSError):  # `load` says what is wrong
-            _refuse_of_others(name, os.stat(name))
+        path = os.path.abspath(os.path.expanduser(name))
+        try:
+            _refuse_of_others(path, os.stat(path))
+        except OSError as error:
+            raise _unreadable(name, error) from error
+
+
+def _unreadable(name: str, error: OSError) -> JobError:
+    return JobError(f'--job={name}: {error.strerror}; name a file that `train` of Python has written.')
 
 
 def _refuse_of_others(path: str, status: os.stat_result) -> None:
-    if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
+    owners = {0, os.geteuid()}
+    if isolate.has_moved or os.environ.get(protocol.ISOLATED) == '1':  # `check` has seen the file as root's
+        owners.add(_NOBODY)
+    if status.st_uid not in owners or status.st_mode & stat.S_IWOTH:
         raise JobError(
             f'--job={path}: another user could have written this file, and to load it is to run it. Make sure that it '
             'is yours: look at its owner, and run chmod o-w.'

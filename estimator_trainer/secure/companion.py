@@ -256,7 +256,8 @@ def _serve(task: socket.socket) -> None:
     try:
         membership = Membership(run_key.read(settings.key_file), settings)
     except (OSError, ValueError, run_key.KeyRefused) as error:
-        task.send(json.dumps({'problem': str(error), 'exit_code': exit_codes.USAGE}).encode())
+        code = exit_codes.USAGE if isinstance(error, run_key.KeyRefused) else exit_codes.COMPANION_LOST
+        task.send(json.dumps({'problem': str(error), 'exit_code': code}).encode())
         return
     notices = door.Notices(_Lines())
     companion = Companion(settings, membership, inside, notices)

@@ -59,7 +59,7 @@ def fetch(store: Store, folder: str, state: ScratchState, share: Share, continue
         continues = False  # somebody has emptied the folder
     _remove_unfinished(folder)
     untrusted: set[str] = set()
-    if continues and state.boot != locks.boot_id():
+    if continues and state.boot != locks.boot_id() and state.boot and '?' not in (state.boot, locks.boot_id()):
         found = after_boot.look(folder, objects, state.digests(), newest, share.owns(names.POINTER))
         needed, there = {*found.checkpoints}, found.untrusted & objects.keys()
         untrusted = {name for name in there if share.owns(name) or names.checkpoint_of(name) in needed}

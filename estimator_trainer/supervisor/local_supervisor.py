@@ -193,19 +193,20 @@ class LocalSupervisor(Supervisor[list[int]]):
 
     def _gang_ended(self, gang: Gang, outcome: GangOutcome) -> None:
         addresses, folder = _addresses(gang), self._opts.model_dir and RunFolder(self._opts.model_dir)
+        files, started = self._status.files, self._attempt['attempt_started']
         attempt = restarts.Attempt(
             self._attempt['attempt'],
             self._attempt['generation'],
             self.workers,
             addresses,
             self._folder,
-            self._attempt['attempt_started'],
+            started,
             outcome,
             gang.follower.training,
             self._attempt['checkpoint_before'],
-            self._named_step(),
+            files.call(self._named_step, None),
             (local_launcher.memory_kills() or 0) - (self._kills or 0),
-            folder.reported_step(self._attempt['attempt_started']) if folder else None,
+            files.call(lambda: folder.reported_step(started), None) if folder else None,
         )
         self._attempts.append(attempt)
         self.checkpoint = attempt.checkpoint
@@ -238,9 +239,8 @@ class LocalSupervisor(Supervisor[list[int]]):
 
     def _show(self, state: str, exit_code: int | None = None) -> None:
         """Writes status.json and the last line of the terminal."""
-        known = {}
-        if self._known:
-            known = {**self._known, 'attempts': report_file.attempts(self._ended_attempts()[-report_file.LATEST :])}
+        attempts = report_file.attempts(self._ended_attempts()[-report_file.LATEST :])
+        known = {**self._known, 'attempts': attempts} if self._known else {}
         status = self._written = {**known, 'state': state, 'exit_code': exit_code, 'time': time.time()}
         self._status.write(status)
         if self._terminal.has_line:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Value = TypeVar('Value')
-BOUND_SECS = 5  # of an operation that takes milliseconds; whoever must act meanwhile waits so long, once
+BOUND_SECS = 5  # of an operation that takes milliseconds; whoever must act meanwhile waits so long
+_AGAIN_SECS = 0.2  # of each one after that, until one has ended in time
 
 
 class BoundedFiles:
@@ -41,16 +42,17 @@ class BoundedFiles:
         except RuntimeError:  # too many processes of this user
             self._thread = None
             return operation()
-        thread.join(self._secs)
+        thread.join(min(self._secs, _AGAIN_SECS) if self._hangs else self._secs)
         self._tell(thread.is_alive())
         if failed:
             raise failed[0]
         return done[0] if done else otherwise
 
-    def wait(self) -> None:
-        """Waits for an operation that hangs."""
+    def wait(self, secs: float) -> bool:
+        """Waits for an operation that hangs, for so many seconds at most. Returns whether it has ended."""
         if self._thread:
-            self._thread.join()
+            self._thread.join(secs)
+        return not self.hang
 
     @property
     def hang(self) -> bool:

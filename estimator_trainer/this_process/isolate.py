@@ -49,6 +49,7 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
 _IFREQ = struct.Struct('16sH22x')  # name, flags
 _IFF_UP = 1
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == 'linux' else None
+has_moved = False  # `make` was called in this process
 
 
 class CannotIsolate(OSError):
@@ -189,7 +190,9 @@ def make(kinds: Sequence[str]) -> None:
     Raises:
       OSError: it is somewhere in between.
     """
+    global has_moved
     uid, gid = os.geteuid(), os.getegid()
+    has_moved = True
     _call('unshare', sum(_CLONE[kind] for kind in kinds))
     if 'user' in kinds:
         # Where AppArmor lets us make a user namespace, but no use of it, this is the first to fail.
@@ -202,16 +205,6 @@ def make(kinds: Sequence[str]) -> None:
         server.bind(('127.0.0.1', 0))
         server.listen()
         client.connect(server.getsockname())
-
-
-def root_has_its_number() -> bool:
-    """Whether the files of root are known by their owner. In a user namespace of `make` they belong to nobody, as those
-    of all other users do."""
-    try:
-        with open('/proc/self/uid_map') as lines:
-            return any(line.split()[0] == '0' for line in lines)
-    except OSError:  # not Linux
-        return True
 
 
 def _flags(interface: str) -> int:

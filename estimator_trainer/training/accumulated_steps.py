@@ -102,7 +102,7 @@ class Accumulation:
     def _of_sums(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def apply_gradients(optimizer: Any, grads_and_vars: Iterable[tuple], *args: Any, **kwargs: Any) -> Any:
             grads_and_vars = list(grads_and_vars)
-            self._variables.update(variable.op.name for _, variable in grads_and_vars)
+            self._variables.update(replica_effects.names_of(variable for _, variable in grads_and_vars))
             if not self._are_noted([gradient for gradient, _ in grads_and_vars]):
                 grads_and_vars = [(self._gradient(gradient), variable) for gradient, variable in grads_and_vars]
             return original(optimizer, grads_and_vars, *args, **kwargs)

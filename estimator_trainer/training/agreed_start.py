@@ -19,6 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_trainer import exit_codes
+from estimator_trainer.data.files import dataset
 from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import checkpoints, file_errors, protocol
 from estimator_trainer.training import coordination, files_of_chief
@@ -89,7 +90,7 @@ def agree(plan: Plan, files: Mapping[str, Any] | None = None) -> int:
     code, problem = exit_codes.OK, ''
     if not plan.is_chief:
         code, problem = look(config.model_dir, start, config.join_timeout_secs)
-        if not code and start['files'] != files:
+        if not code and dataset.difference(start['files'] or {}, files or {}):
             code, problem = exit_codes.FILES_AWAY, files_of_chief.difference(files, start['files'])
         if not code and start['replicas'] != config.num_replicas:
             code = exit_codes.USAGE

@@ -152,5 +152,6 @@ def _start(plan: planning.Plan, steps: int | None, url: str) -> str:
     stop = rule and early_stopping.decision(rule, model_dir)
     if stop:
         step = stop.get('step', step)
-        return f'start: nothing is left to train; the run was stopped early by --stop_metric at step {step:,}'
+        other = ', on the evaluation files of that time' if plan.config.eval_files else ''
+        return f'start: nothing is left to train; the run was stopped early by --stop_metric at step {step:,}{other}'
     return f'start: resumes at step {step:,}{"" if steps is None else f" of {steps:,}"}'

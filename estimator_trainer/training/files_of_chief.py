@@ -17,7 +17,7 @@ def difference(own: Mapping[str, Any] | None, of_chief: Mapping[str, Any] | None
         own, of_chief: what they hold, as FileDataset.contents; None: none are read.
     """
     own, of_chief = (contents or {'files': 0, 'examples': 0} for contents in (own, of_chief))
-    if dataset.difference(own, of_chief) <= dataset.OF_WINDOWS:
+    if dataset.difference(of_chief, own) <= dataset.OF_WINDOWS:
         return (
             f'forms other windows of the training files than the chief ({dataset.WHY_OTHER_WINDOWS}): give all tasks '
             'the same'

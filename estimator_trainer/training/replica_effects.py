@@ -107,7 +107,7 @@ def warn_of_weights(flag: str, ops: Iterable[tf.Operation], applied: Collection[
         applied: the names of the variables that were given to such an apply_gradients.
         how: what becomes of the others.
     """
-    weights = {variable.op.name for variable in v1.trainable_variables()} - set(applied)
+    weights = names_of(v1.trainable_variables()) - set(applied)
     ops = list(ops) if weights else []
     functions = step_graph.Functions(ops[0].graph) if ops else None
     changed = {
@@ -124,6 +124,11 @@ def warn_of_weights(flag: str, ops: Iterable[tf.Operation], applied: Collection[
             ' and '.join(sorted(changed)[:2]) + (f' and {len(changed) - 2} more' if len(changed) > 2 else ''),
             how,
         )
+
+
+def names_of(variables: Iterable[tf.Variable]) -> set[str]:
+    """The names of the operations that stand for variables in a graph; of no others."""
+    return {variable.op.name for variable in variables if hasattr(variable, 'op')}
 
 
 def clips(targets: Iterable[tf.Operation]) -> list[str]:

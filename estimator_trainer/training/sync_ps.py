@@ -78,7 +78,7 @@ class _Updates:
             **kwargs: Any,
         ) -> Any:
             grads_and_vars = list(grads_and_vars)
-            self._variables.update(variable.op.name for _, variable in grads_and_vars)
+            self._variables.update(replica_effects.names_of(variable for _, variable in grads_and_vars))
             means = [
                 (gradient if gradient is None else self._mean(gradient, variable), variable)
                 for gradient, variable in grads_and_vars
@@ -125,7 +125,8 @@ class _Updates:
                 '--sync_ps: the model_fn applies its gradients under a condition, as a dynamic loss scale does, and '
                 'each worker would decide for itself; leave --sync_ps out, or let the model_fn apply them always.'
             )
-        changing = step_graph.needed([spec.train_op])
+        train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
+        changing = step_graph.needed([train_op])
         replica_effects.warn_of_weights('--sync_ps', changing, self._variables, 'by the batches of the chief alone')
         own = agreement.placeholder()
         (most,) = own.shape.as_list()

@@ -89,8 +89,26 @@ def test_a_file_that_others_could_have_written_is_not_loaded(path, monkeypatch):
             refuse(path)
 
 
-def test_in_a_user_namespace_where_root_is_nobody_a_file_was_checked_before(path, monkeypatch):
+@pytest.mark.skipif(os.geteuid() != 0, reason='only root gives files to others')
+def test_where_root_is_nobody_its_files_are_loaded_and_those_of_others_are_not(path, monkeypatch):
     job_file.write(job_of('x'), path)
-    monkeypatch.setattr(os, 'geteuid', lambda: 12345)
-    monkeypatch.setattr(job_file.isolate, 'root_has_its_number', lambda: False)
+    os.chown(path, 65534, -1)
+    with pytest.raises(JobError, match='look at its owner'):  # a user namespace that is not ours
+        jobs.load(path)
+    monkeypatch.setenv('ESTIMATOR_TRAINER_ISOLATED', '1')
     assert jobs.load(path).model_fn({}, None, 'train', {}) == 'x'
+    os.chmod(path, 0o602)
+    with pytest.raises(JobError, match='look at its owner'):
+        jobs.load(path)
+    os.chmod(path, 0o600)
+    os.chown(path, 12345, -1)
+    with pytest.raises(JobError, match='look at its owner'):
+        jobs.load(path)
+
+
+def test_a_home_folder_is_looked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv('HOME', str(tmp_path))
+    job_file.write(job_of('x'), str(tmp_path / 'job.pkl'))
+    job_file.check('~/job.pkl')
+    with pytest.raises(JobError, match='No such file'):
+        job_file.check('~/other.pkl')

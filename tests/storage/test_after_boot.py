@@ -69,7 +69,8 @@ def test_what_the_machine_has_torn_is_fetched_again(machine, remote, boot, caplo
     machine.start().push()
     assert remote.contents() == before
     assert machine.files().items() >= before.items()
-    assert 'this machine was started again and may have torn 1 file(s), such as ' in caplog.text or 'model' in name
+    said = 'this machine was started again and may have torn 1 file(s), such as ' in caplog.text
+    assert said or name.startswith('model.ckpt-')  # a damaged checkpoint is set aside and fetched whole
 
 
 def test_all_of_it_torn_at_once(machine, remote, boot):

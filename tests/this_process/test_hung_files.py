@@ -22,7 +22,7 @@ def test_what_it_returns_and_raises():
     assert files.call(lambda: 3, None) == 3 and not files.hang
     with pytest.raises(OSError, match='full'):
         files.call(lambda: (_ for _ in ()).throw(OSError('full')), None)
-    files.wait()
+    assert files.wait(60)
 
 
 def test_nothing_is_begun_while_an_operation_hangs(answers):
@@ -32,7 +32,7 @@ def test_nothing_is_begun_while_an_operation_hangs(answers):
     assert files.call(lambda: done.append(1), 'unknown') == 'unknown' and not done
     assert said == ['WARNING: the file system of /runs has not answered for 0.01 s; the run goes on meanwhile']
     answers.set()
-    files.wait()
+    assert files.wait(60)
     assert not files.hang
     files._secs = BOUND_SECS
     assert files.call(lambda: 'known', 'unknown') == 'known'
@@ -46,4 +46,4 @@ def test_where_no_thread_can_be_started(monkeypatch):
     monkeypatch.setattr(threading.Thread, 'start', refuse)
     files = BoundedFiles(pytest.fail, 'it')
     assert files.call(lambda: 3, None) == 3 and not files.hang
-    files.wait()
+    assert files.wait(60)

@@ -159,8 +159,9 @@ class Profiler:
             self._exports.remove((thread, reader))
             self._written.set()
             self._failed(error)
-            with contextlib.suppress(tf.errors.OpError):
+            with contextlib.suppress(Exception):  # of a profiler that somebody else has stopped, too
                 tf.profiler.experimental.stop(save=False)
+            self._remove_unfinished()
             return
         self._written.wait(_SMALL_SECS)
 

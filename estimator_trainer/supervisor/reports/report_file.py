@@ -40,7 +40,7 @@ from estimator_trainer.this_process import hung_files
 
 LATEST = 20  # attempts in status.json
 _ERROR = 'error: '  # in the last line of a command
-_EVERY_SECS = 2
+_EVERY_SECS, _LAST_SECS = 2, 60
 _CHANGES = ('state', 'attempt', 'restarts', 'checkpoint_step', 'tasks')
 
 
@@ -258,7 +258,6 @@ class StatusFile:
         if not same or status['time'] - old['time'] >= _EVERY_SECS or status['time'] < old['time']:
             if status.get('exit_code') is None:
                 self.files.call(lambda: self._file.write(status), False)
-            else:  # the last word, which an older one must not replace
-                self.files.wait()
-                self._file.write(status)
+            elif self.files.wait(_LAST_SECS):  # the last word, which an older one must not replace
+                self.files.call(lambda: self._file.write(status), False)
             self._written = status
