@@ -76,8 +76,8 @@ def load(path: str) -> Job:
 
 
 def check(name: str) -> None:
-    """Refuses a file that somebody else could have written. Comes before this process, or one that it starts, moves into
-    a user namespace, in which the files of root belong to nobody.
+    """Refuses a file that somebody else could have written. Comes before this process, or one that it starts, moves
+    into a user namespace, in which the files of root belong to nobody.
 
     Args:
         name: a value of --job.

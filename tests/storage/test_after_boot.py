@@ -155,12 +155,16 @@ def test_a_machine_that_was_not_started_again_trusts_its_files(machine, remote):
     assert remote.contents()['graph.pbtxt'] == 'newer'
 
 
-def test_the_state_of_an_earlier_version_says_nothing_of_the_machine(machine, tmp_path):
+def test_the_state_of_an_earlier_version_says_nothing_of_the_machine(machine, tmp_path, boot, caplog):
     path = tmp_path / scratch_state.NAME
     known = json.loads(path.read_text())
     assert known.pop('boot') == locks.boot_id()
     path.write_text(json.dumps(known))
     assert scratch_state.ScratchState(str(tmp_path), URL).boot == ''
+    machine.write('metrics.jsonl', 'mine')
+    boot()
+    machine.start()
+    assert 'was started again' not in caplog.text and machine.files()['metrics.jsonl'] == 'mine'
 
 
 def test_a_checkpoint_of_the_job_that_is_torn_is_fetched_again(machine, remote, boot):

@@ -39,6 +39,14 @@ def test_other_files_are_refused(tmp_path):
     assert re.search('0 with 0 examples, the chief 1 with 50', look(tmp_path, own=None))
 
 
+def test_other_windows_are_no_other_files(tmp_path):
+    blocks = {**OWN, 'shuffle': 'blocks', 'windows': 3, 'blocks': 'a'}
+    write(tmp_path, {**blocks, 'windows': 4, 'blocks': 'b'})
+    assert look(tmp_path, own=blocks).startswith('forms other windows of the training files than the chief')
+    write(tmp_path, {name: value for name, value in blocks.items() if name not in ('blocks', 'units')})
+    assert look(tmp_path, own=blocks) == ''  # of an earlier version
+
+
 def test_a_config_json_of_an_earlier_start_is_waited_for(tmp_path):
     write(tmp_path, OLD)
     assert look(tmp_path, sleep=lambda secs: write(tmp_path, OWN)) == ''

@@ -240,6 +240,15 @@ def model_of(dtype, rows):
     return model_fn
 
 
+def test_a_train_op_may_be_a_tensor():
+    def model_fn(features, labels, mode, params, config):
+        loss = v1.get_variable('weight', []) ** 2
+        with tf.control_dependencies([v1.train.GradientDescentOptimizer(0.1).minimize(loss)]):
+            return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.identity(loss))
+
+    refused(model_fn)  # it is not
+
+
 @pytest.mark.parametrize('rows', [True, False])
 def test_refuses_gradients_that_parameter_servers_cannot_add_up(rows):
     with pytest.raises(UsageError, match='gradient of table has the type bfloat16.*Let the variable be float32'):
