@@ -82,6 +82,33 @@ def look(
     return Findings(untrusted, needed)
 
 
+def of_lost_checkpoint(folder: str, objects: Mapping[str, Object], newest: str) -> set[str]:
+    """The store's files of its newest checkpoint, if the trainer could go on from nothing as new as that one.
+
+    So it is if neither the checkpoint that the file `checkpoint` here names nor the store's newest one is whole here: a
+    cleaner has removed the largest files, or a disk has damaged them. This reads each file once.
+
+    Args:
+        newest: the checkpoint that the store's file `checkpoint` names.
+
+    Raises:
+        OSError: a file cannot be read now. That says nothing of its content.
+    """
+    with open(os.path.join(folder, names.POINTER), 'rb') as file:
+        named = names.named_by(file.read())
+    if any(_is_whole_here(folder, checkpoint) for checkpoint in dict.fromkeys((named, newest)) if checkpoint):
+        return set()
+    parts = {name for name in objects if names.checkpoint_of(name) == newest}
+    if not names.is_whole(newest, parts):
+        return set()
+    return parts | ({names.POINTER} if named and newest == names.twin_of(named) else set())
+
+
+def _is_whole_here(folder: str, checkpoint: str) -> bool:
+    parts = [name for name in os.listdir(folder) if names.checkpoint_of(name) == checkpoint]
+    return names.is_whole(checkpoint, parts) and is_of_one_save(os.path.join(folder, checkpoint))
+
+
 def _is_good(folder: str, unit: str, parts: Collection[str], sent: Mapping[str, str | None]) -> bool:
     if not names.is_whole(unit, parts):
         return False

@@ -28,7 +28,7 @@ def fetch(store: Store, folder: str, state: ScratchState, share: Share, continue
 
     If this machine was started again since the folder was known to hold whole files, `after_boot` says which of them
     are fetched again, although the folder continues. A machine that does not say since when it runs counts as one that
-    was not started again.
+    was not started again. If the newest checkpoint here is damaged, the store's newest one is fetched.
 
     Args:
         continues: nobody else has had the share since this folder was used. Its files are as new as the store's, or
@@ -67,7 +67,12 @@ def fetch(store: Store, folder: str, state: ScratchState, share: Share, continue
             said = 'WARNING: %s: this machine was started again and may have torn %d file(s), such as %s: fetches them'
             _log.warning(said, store.url, len(untrusted), min(untrusted))
     elif continues:
-        needed = set()  # those that are missing here were thinned out
+        needed = set()  # those that are missing here were thinned out, unless no good one is left
+        if newest and share.owns(names.POINTER):
+            untrusted = after_boot.of_lost_checkpoint(folder, objects, newest)
+        if untrusted:
+            said = 'WARNING: %s: the newest checkpoint in %s is damaged or not whole: fetches %s'
+            _log.warning(said, store.url, folder, newest)
     else:
         only = _only_here(folder, sent if newest else {}) if share.owns(names.POINTER) else None
         if only:

@@ -9,7 +9,7 @@ pytest.importorskip('obstore')
 from estimator_trainer.run_dir import file_names, locks  # noqa: E402
 from estimator_trainer.storage import after_boot, fetch, names, scratch_state  # noqa: E402
 from estimator_trainer.storage.share import Share  # noqa: E402
-from tests.storage.machines import URL, Killed, Machine, Watched  # noqa: E402
+from tests.storage.machines import URL, Killed, Machine, Watched, is_of_one_save  # noqa: E402
 
 DATA, INDEX = 'model.ckpt-{}.data-00000-of-00001', 'model.ckpt-{}.index'
 ZEROS = '\0' * 5
@@ -28,10 +28,6 @@ def boot(monkeypatch):
     def start_again():
         number = next(boots)
         monkeypatch.setattr(locks, 'boot_id', lambda: f'boot {number}')
-
-    def is_of_one_save(prefix):
-        with open(f'{prefix}.data-00000-of-00001') as data, open(f'{prefix}.index') as index:
-            return data.read() == index.read()
 
     monkeypatch.setattr(after_boot, 'is_of_one_save', is_of_one_save)
     start_again()

@@ -182,3 +182,33 @@ def test_what_a_killed_start_was_fetching_is_removed(tmp_path, remote):
         (machine.run / name).write_text('part')
     machine.start()
     assert {path.name for path in machine.run.rglob('*.*')} == {'job.tmp', 'kept.txt'}
+
+
+@pytest.mark.parametrize('text', [None, 'damaged'])
+@pytest.mark.parametrize('unsent', [False, True])
+def test_a_newest_checkpoint_that_was_damaged_here_is_fetched(tmp_path, remote, caplog, text, unsent):
+    machine = Machine(tmp_path, remote).start()
+    for step in (10, 20):
+        machine.save(step, f'step {step}')
+        machine.push()
+    if unsent:
+        machine.save(30, 'step 30')
+    expected = remote.contents()
+    for path in machine.run.glob('model.ckpt-*.data-*'):
+        path.unlink() if text is None else path.write_text(text)
+    machine.start()
+    assert (machine.run / 'model.ckpt-20.data-00000-of-00001').read_text() == 'step 20'
+    assert 'is damaged or not whole: fetches model.ckpt-20' in caplog.text
+    machine.save(20, 'step 20')  # the trainer goes on from it
+    machine.push()
+    assert remote.contents().items() >= {name: text for name, text in expected.items() if '-20.' in name}.items()
+
+
+def test_a_checkpoint_that_was_thinned_out_here_is_not_fetched(tmp_path, remote):
+    machine = Machine(tmp_path, remote).start()
+    machine.save(10, 'ten')
+    machine.push()
+    machine.save(20, 'unsent')
+    for path in machine.run.glob('model.ckpt-10.*'):
+        path.unlink()
+    assert not list(machine.start().run.glob('model.ckpt-10.*'))
