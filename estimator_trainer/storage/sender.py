@@ -36,13 +36,14 @@ class Patience:
 
     def __init__(self, max_unpushed_secs: float, refused_secs: float = REFUSED_SECS, done: str = 'sent'):
         self._most, self._done = {StoreUnavailable: max_unpushed_secs, StoreRefused: refused_secs}, done
-        self._since: float | None = None
+        self._since: float | None = None  # it has failed in a row
+        self._refused_since: float | None = None  # it has refused in a row: one refusal after an outage ends nothing
         self._warn_at = 0.0
         self.pause = _FIRST_PAUSE_SECS
 
     def worked(self, now: float) -> str | None:
         """What to say if it had failed before."""
-        since, self._since, self.pause = self._since, None, _FIRST_PAUSE_SECS
+        since, self._since, self._refused_since, self.pause = self._since, None, None, _FIRST_PAUSE_SECS
         if since is None or self._warn_at <= since + _FIRST_WARNING_SECS:
             return None
         return f'the store answers again, after {now - since:.0f} s'
@@ -54,10 +55,12 @@ class Patience:
             self._since, self._warn_at = now, now + _FIRST_WARNING_SECS
         else:
             self.pause = min(2 * self.pause, _LONGEST_PAUSE_SECS)
-        secs = now - since
-        most = self._most[StoreRefused if isinstance(error, StoreRefused) else StoreUnavailable]
-        if secs >= most:
-            code = exit_codes.CANNOT_WRITE if isinstance(error, StoreRefused) else exit_codes.NOT_SENT
+        secs, refused = now - since, isinstance(error, StoreRefused)
+        refused_since = now if self._refused_since is None else self._refused_since
+        self._refused_since = refused_since if refused else None
+        most = self._most[StoreRefused if refused else StoreUnavailable]
+        if (now - refused_since if refused else secs) >= most:
+            code = exit_codes.CANNOT_WRITE if refused else exit_codes.NOT_SENT
             return None, RunEnd(code, f'{error}; not everything could be {self._done} for {secs:.0f} s')
         if now < self._warn_at:
             return None, None

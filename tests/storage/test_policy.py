@@ -99,6 +99,24 @@ def test_a_store_that_refuses_ends_the_run_soon():
     assert patience.failed(StoreRefused('AccessDenied'), 60)[1].code == exit_codes.CANNOT_WRITE
 
 
+def test_one_refusal_after_an_outage_does_not_end_the_run():
+    patience = Patience(max_unpushed_secs=3600)
+    for now in (0, 50, 100):
+        assert patience.failed(StoreUnavailable('no answer'), now)[1] is None
+    assert patience.failed(StoreRefused('AccessDenied'), 110)[1] is None
+    assert patience.failed(StoreUnavailable('no answer'), 150)[1] is None
+    for now in (160, 219):
+        assert patience.failed(StoreRefused('AccessDenied'), now)[1] is None
+    assert patience.failed(StoreRefused('AccessDenied'), 220)[1].code == exit_codes.CANNOT_WRITE
+
+
+def test_a_store_that_is_away_and_refuses_in_turn_ends_the_run_when_its_time_is_up():
+    patience = Patience(max_unpushed_secs=100)
+    assert patience.failed(StoreUnavailable('no answer'), 0)[1] is None
+    assert patience.failed(StoreRefused('AccessDenied'), 99)[1] is None
+    assert patience.failed(StoreUnavailable('no answer'), 100)[1].code == exit_codes.NOT_SENT
+
+
 @pytest.mark.parametrize(
     'trainer, all_sent, verdict, code',
     [
