@@ -74,10 +74,11 @@ def usage_errors(url: str, flag: str) -> Iterator[None]:
     except (StoreRefused, Conflict) as error:
         raise UsageError(f'{flag}={url}: {error}. Mend that, or name another folder.') from None
     except StoreUnavailable as error:
-        if re.search(r'credential|metadata|169\.254', str(error), re.IGNORECASE):
+        is_late = isinstance(error, store_errors.CredentialsLate)
+        if not is_late and re.search(r'credential|metadata|169\.254', error.reason, re.IGNORECASE):
             raise UsageError(f'{flag}={url}: no credentials are found ({error}). See docs/storage.md.') from None
         where = server(url, os.environ)
-        raise StoreUnavailable(f'{error} ({where})' if where else str(error)) from None
+        raise StoreUnavailable(f'{error} ({where})' if where and not is_late else str(error), error.reason) from None
 
 
 def keeps_conditions(store: Store) -> bool:

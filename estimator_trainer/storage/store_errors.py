@@ -13,14 +13,34 @@ _PERMANENT = re.compile(  # what servers say that obstore has no class for
     r'|InvalidToken|InvalidRequest|MethodNotAllowed)</Code>'
 )
 _BAD_NAME = re.compile(r'with invalid path: .*?\bPath "(.*?)"(?: contained|: Encountered)', re.DOTALL)
+# What boto3 says if whoever gives out credentials (STS, the machine's metadata) does not answer. obstore takes all
+# errors of boto3 for a refusal of the store. A program of the user's that gives none out is not meant.
+_LATE = re.compile(
+    r'credential provider: (?:\w*(?:Connection|ConnectTimeout|ReadTimeout|ConnectionClosed|HTTPClient|SSL|Retrieval)'
+    r'Error(?!.*custom-process)|RuntimeError: Credentials were refreshed'
+    r'|\w+: An error occurred \((?:Throttling\w*|TooManyRequests\w*|RequestLimitExceeded|RequestTimeout|SlowDown'
+    r'|ServiceUnavailable|Internal(?:Failure|Error)|IDPCommunicationError)\))'
+)
 
 
 class StoreError(Exception):
-    """The store has not done what it was asked for. The text is one line without credentials."""
+    """The store has not done what it was asked for. The text is one line without credentials.
+
+    Attributes:
+        reason: what was said of it, without the URL and the name of the object; '' where nothing was.
+    """
+
+    def __init__(self, text: str, reason: str = ''):
+        super().__init__(text)
+        self.reason = reason
 
 
 class StoreUnavailable(StoreError):
     """It may work later: no answer, a server error, too many requests."""
+
+
+class CredentialsLate(StoreUnavailable):
+    """Whoever gives out the credentials does not answer now."""
 
 
 class StoreRefused(StoreError):
@@ -43,13 +63,16 @@ def translated(what: str, passed: tuple) -> Iterator[None]:
     try:
         yield
     except (BaseError, OSError) as error:
-        text = f'{what}: {reason(error)}'
+        why = reason(error)
+        text = f'{what}: {why}'
+        if _LATE.search(str(error).partition('\n')[0]):
+            raise CredentialsLate(text, why) from None
         denied = isinstance(error, (PermissionDeniedError, UnauthenticatedError, PermissionError))
         if denied or _PERMANENT.search(str(error)):
-            raise StoreRefused(text) from None
+            raise StoreRefused(text, why) from None
         if isinstance(error, passed):
             raise
-        raise StoreUnavailable(text) from None
+        raise StoreUnavailable(text, why) from None
 
 
 def reason(error: BaseException) -> str:

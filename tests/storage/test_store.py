@@ -1,6 +1,7 @@
 """What a store makes of requests that break off, in memory and at a server that counts parts."""
 
 import collections
+import datetime
 import http.server
 import os
 import threading
@@ -10,9 +11,12 @@ import pytest
 obstore = pytest.importorskip('obstore')
 pytest.importorskip('boto3')
 
+from botocore import exceptions  # noqa: E402
+
+from estimator_trainer.errors import UsageError  # noqa: E402
 from estimator_trainer.storage import connection, store, store_errors  # noqa: E402
 from tests.storage import s3_server  # noqa: E402
-from tests.storage.memory_store import MemoryStore  # noqa: E402
+from tests.storage.memory_store import URL, MemoryStore  # noqa: E402
 
 MIB = 1 << 20
 CONTENT = os.urandom(5 * MIB + 3)
@@ -157,3 +161,60 @@ def test_two_parts_are_sent_at_once(tmp_path, monkeypatch):
         server.shutdown()
         server.server_close()
     assert seen == {'now': 0, 'most': 2, 'bytes': 64 * MIB}
+
+
+def provided_by(error):
+    """A store whose credentials are asked for from what raises this."""
+
+    def provider():
+        raise error
+
+    retries = {'max_retries': 0, 'retry_timeout': datetime.timedelta(seconds=1)}
+    objects = obstore.store.from_url(URL, region='us-east-1', credential_provider=provider, retry_config=retries)
+    return store.Store(objects, URL)
+
+
+@pytest.mark.parametrize(
+    'error',
+    [
+        exceptions.EndpointConnectionError(endpoint_url='https://sts.amazonaws.com/'),
+        exceptions.ConnectTimeoutError(endpoint_url='https://sts.amazonaws.com/'),
+        exceptions.ReadTimeoutError(endpoint_url='https://sts.amazonaws.com/'),
+        exceptions.MetadataRetrievalError(error_msg='Received error'),
+        exceptions.CredentialRetrievalError(provider='container-role', error_msg='no answer'),
+        exceptions.ClientError({'Error': {'Code': 'Throttling', 'Message': 'Rate exceeded'}}, 'AssumeRole'),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_credentials_that_cannot_be_renewed_now_are_no_refusal(error):
+    remote = provided_by(error)
+    for ask in (remote.list, lambda: remote.write('name', b'', None)):
+        with pytest.raises(store.StoreUnavailable, match=f'{URL} cannot .*{type(error).__name__}') as caught:
+            with connection.usage_errors(URL, '--model_dir'):  # a start may work later
+                ask()
+        assert 'https://sts.amazonaws.com/?' not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    'error',
+    [
+        exceptions.NoCredentialsError(),
+        exceptions.ClientError({'Error': {'Code': 'AccessDenied', 'Message': 'not you'}}, 'AssumeRole'),
+        exceptions.CredentialRetrievalError(provider='custom-process', error_msg='no such file'),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_credentials_that_nobody_gives_out_are_a_refusal(error):
+    with pytest.raises(store.StoreRefused, match=type(error).__name__):
+        provided_by(error).list()
+
+
+@pytest.mark.parametrize('name', ['config.json', 'metadata.json'])
+def test_a_url_that_speaks_of_metadata_says_nothing_of_credentials(name):
+    url = 's3://ml-metadata/credentials/169.254'
+    with pytest.raises(store.StoreUnavailable), connection.usage_errors(url, '--model_dir'):
+        with store_errors.translated(f'{url} cannot be read ({name})', ()):
+            raise obstore.exceptions.GenericError('status code: 503 Service Unavailable')
+    with pytest.raises(UsageError, match='no credentials are found'), connection.usage_errors(url, '--model_dir'):
+        with store_errors.translated(f'{url} cannot be read ({name})', ()):
+            raise obstore.exceptions.GenericError('Error performing token request: computeMetadata does not answer')

@@ -51,12 +51,15 @@ class Patience:
         began, pause = self._clock(), _FIRST_PAUSE_SECS
         # The batches that are read ahead fail as well. They must not wait as long again, so that this task can end.
         patient = began - self._gave_up_at > AWAY_SECS
+        refused_since: float | None = None
         while True:
             try:
                 result = ask()
             except (StoreUnavailable, StoreRefused) as error:
                 away = isinstance(error, StoreUnavailable)
-                most, secs = AWAY_SECS if away else refused_secs, self._clock() - began
+                most, now = AWAY_SECS if away else refused_secs, self._clock()
+                refused_since = None if away else now if refused_since is None else refused_since
+                secs = now - (began if refused_since is None else refused_since)
                 if secs + pause > most or not patient or self._given_up.is_set():
                     if away:
                         self._gave_up_at = self._clock()

@@ -71,6 +71,11 @@ def test_a_refusal_is_an_error_at_once_unless_it_may_pass(asked):
     assert isinstance(result, DatasetError) and not isinstance(result, DatasetUnavailable) and 0 < secs <= 60
 
 
+def test_one_refusal_after_an_outage_does_not_end_it(asked):
+    outage = [StoreUnavailable('no answer')] * 9
+    assert asked([*outage, StoreRefused('forbidden'), 'bytes'], refused_secs=60)[0] == 'bytes'
+
+
 def test_what_is_no_matter_of_time_is_passed_on(asked):
     assert isinstance(asked([Conflict('changed')])[0], Conflict)
 
