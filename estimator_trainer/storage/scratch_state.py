@@ -8,8 +8,10 @@ boot     id of the machine since its start, when the folder was last known to ho
 sent     name -> {digest, e_tag, number}: the objects that equal a local file, or did; digest null while one is sent
 """
 
+import contextlib
 import os
 from collections.abc import Collection
+from typing import Any
 
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.storage.store import Object, Version
@@ -18,7 +20,7 @@ NAME = 'sent.json'
 
 
 class ScratchState:
-    """Read from the folder when it is made.
+    """Read from the folder when it is made. Raises OSError: the file cannot be read now, so that nobody knows.
 
     Attributes:
         path: of the file.
@@ -30,7 +32,9 @@ class ScratchState:
 
     def __init__(self, folder: str, url: str):
         self.path, self._url = os.path.join(folder, NAME), url
-        found = protocol.read_json(self.path)
+        found: dict[str, Any] = {}
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            found = protocol.read_object(self.path)
         self.is_damaged = os.path.lexists(self.path) and not found
         self.is_of_others = os.path.lexists(self.path) and not {'url', 'sent'} <= set(found)
         self.is_new = found.get('url') != url

@@ -1,5 +1,6 @@
 """The start of a run in a store, up to its child, with a store in memory: what ends it at any moment loses nothing."""
 
+import errno
 import fcntl
 import itertools
 import json
@@ -13,6 +14,7 @@ pytest.importorskip('obstore')
 
 from estimator_trainer import exit_codes  # noqa: E402
 from estimator_trainer.config import trainer_config  # noqa: E402
+from estimator_trainer.run_dir import protocol  # noqa: E402
 from estimator_trainer.storage import child, connection, lease, names, scratch_state, share, signals, store, stored_run  # noqa: E402
 from tests.storage.memory_store import URL, MemoryStore  # noqa: E402
 
@@ -194,6 +196,21 @@ def test_a_sent_json_that_the_machine_has_torn_is_named(tmp_path, remote, capsys
     assert start(tmp_path / 'mine') == exit_codes.USAGE
     assert 'sent.json is damaged' in capsys.readouterr().err
     assert (tmp_path / 'mine' / 'sent.json').exists()
+
+
+@pytest.mark.parametrize('number', [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_a_sent_json_that_cannot_be_read_now_is_not_damaged(tmp_path, remote, monkeypatch, capsys, number):
+    begun(tmp_path, remote)
+
+    def fails(path):
+        raise OSError(number, os.strerror(number), path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(protocol, 'read_object', fails)
+        assert start(tmp_path) not in (exit_codes.OK, exit_codes.USAGE)
+    said = capsys.readouterr().err
+    assert os.strerror(number) in said and 'damaged' not in said
+    assert start(tmp_path) == exit_codes.OK and (tmp_path / 'run' / 'unsent.txt').read_text() == 'hours of work'
 
 
 @pytest.mark.parametrize('name', ['run/thesis.tex', 'sending/words.index', 'sending/deep/file', 'sent.json', 'run'])
