@@ -12,6 +12,7 @@ from estimator_trainer.run_dir.run_folder import RunFolder
 JOB_FILE = 'job.pkl'  # a Job that no module holds; config.json names it so, wherever the model_dir is
 KEYS = frozenset(('job', 'loop', 'params', 'flags', 'global_batch_size', 'seed'))  # without them it tells of no run
 _TAKEN_UP_AT = 'taken_up_at'
+_KEPT_EXAMPLES = 1000  # entries of examples.json, of those that were written last
 _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'mixed_precision', 'params')
 
 
@@ -176,7 +177,7 @@ def history(model_dir: str, global_batch: int, step: int) -> dict[str, Any]:
         global_batch: of this start.
         step: of the newest checkpoint, 0: there is none.
     """
-    old, parts = RunFolder(model_dir).config, batches(model_dir, global_batch, step)
+    old, parts = _object(model_dir, file_names.CONFIG), batches(model_dir, global_batch, step)
     taken_up_at = old.get(_TAKEN_UP_AT) if old else step
     beside = examples_beside(model_dir, step)
     return (
@@ -193,7 +194,7 @@ def batches(model_dir: str, global_batch: int, step: int) -> list[list[int]]:
 
     One part means that neither has ever happened.
     """
-    old = RunFolder(model_dir).config
+    old = _object(model_dir, file_names.CONFIG)
     before = old.get('batches') or [[0, 0, old.get('global_batch_size') or global_batch]]
     parts = [part for part in before if part[0] <= step]
     expected = _examples_of(parts[-1], step)
@@ -216,20 +217,22 @@ def trained_shift(model_dir: str, global_batch: int, step: int) -> int:
 
 def examples_beside(model_dir: str, step: int) -> int:
     """How many of the examples before the checkpoint of a step hooks of the job have read outside the steps."""
-    began, beside = RunFolder(model_dir).config.get(files_of_others.BESIDE) or [0, 0]
+    began, beside = _object(model_dir, file_names.CONFIG).get(files_of_others.BESIDE) or [0, 0]
     return _kept_examples(model_dir, files_of_others.BESIDE).get(str(step), beside if step >= began else 0)
 
 
 def keep_examples(model_dir: str, global_batch: int, step: int, examples: int, beside: int = 0) -> None:
     """Keeps how many examples the run has read before the checkpoint of a step, where its step does not say it, and how
     many of them beside the steps. Comes before the checkpoint: a run that resumes from it reads its next example there.
+    What it says of earlier checkpoints stays: the store may name one that is no longer in this folder.
     """
-    if not beside and examples - step * global_batch == position_shift(model_dir, global_batch, step):
+    stale = str(step) in _kept_examples(model_dir, files_of_others.BESIDE)  # the run has been here before
+    if not beside and not stale and examples - step * global_batch == position_shift(model_dir, global_batch, step):
         return
-    there = RunFolder(model_dir).steps
 
     def kept(key: str | None) -> dict[str, Any]:
-        return {name: number for name, number in _kept_examples(model_dir, key).items() if int(name) in there}
+        before = {name: number for name, number in _kept_examples(model_dir, key).items() if name != str(step)}
+        return dict(list(before.items())[-_KEPT_EXAMPLES:])
 
     read_beside = kept(files_of_others.BESIDE) | ({str(step): beside} if beside else {})
     new = kept(None) | {str(step): examples} | ({files_of_others.BESIDE: read_beside} if read_beside else {})
@@ -239,10 +242,19 @@ def keep_examples(model_dir: str, global_batch: int, step: int, examples: int, b
 def _kept_examples(model_dir: str, key: str | None = None) -> dict[str, int]:
     """{step of a checkpoint: examples that it has trained}, of those whose step does not say it; or what another key of
     the file has for steps."""
-    said: Any = RunFolder(model_dir).object(file_names.EXAMPLES)
+    said: Any = _object(model_dir, file_names.EXAMPLES)
     if key is not None:
         said = said.get(key) if isinstance(said.get(key), dict) else {}
     return {step: examples for step, examples in said.items() if step.isdecimal() and type(examples) is int}
+
+
+def _object(model_dir: str, name: str) -> dict[str, Any]:
+    """The object in a JSON file; {} if there is none. Raises OSError: it cannot be read now. If that counted as none,
+    the run would go on at another place of its data."""
+    try:
+        return protocol.read_object(os.path.join(model_dir, name))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
 
 
 def _examples_of(part: list[int], step: int) -> int:

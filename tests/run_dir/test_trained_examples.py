@@ -1,11 +1,13 @@
 """With how many replicas a run began, and how many examples it has trained."""
 
+import errno
 import json
+import os
 
 import pytest
 
 from estimator_trainer.config.trainer_config import parse
-from estimator_trainer.run_dir import config_file, file_names
+from estimator_trainer.run_dir import config_file, file_names, protocol
 from estimator_trainer.training import plan as planning
 
 
@@ -119,12 +121,43 @@ def test_epochs_do_not_count_what_only_hooks_have_read(tmp_path):
     assert (config_file.position_shift(folder, 8, 30), config_file.trained_shift(folder, 8, 30)) == (320, 0)
 
 
-def test_examples_of_checkpoints_that_are_gone_are_forgotten(tmp_path):
+def test_examples_of_checkpoints_that_are_gone_here_are_kept_for_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(config_file, '_KEPT_EXAMPLES', 9)
     folder = str(tmp_path)
     config_file.write(folder, {'global_batch_size': 8})
-    for step in range(1, 50):
-        config_file.keep_examples(folder, 8, step, 32 * step)
-        (tmp_path / f'model.ckpt-{step}.index').write_text('')
-        (tmp_path / f'model.ckpt-{step - 3}.index').unlink(missing_ok=True)
+    for step in [*range(1, 50), 40, 41]:  # it goes back to 39
+        config_file.keep_examples(folder, 8, step, 32 * step + 1)
     kept = json.loads((tmp_path / file_names.EXAMPLES).read_text())
-    assert kept == {str(step): 32 * step for step in (46, 47, 48, 49)}
+    assert list(map(int, kept)) == [*range(42, 50), 40, 41]
+    assert config_file.position_shift(folder, 8, 42) == 24 * 42 + 1  # the store may name it still
+
+
+def test_what_hooks_have_read_before_a_checkpoint_is_forgotten_when_it_is_trained_again(tmp_path):
+    folder = str(tmp_path)
+    config_file.write(folder, {'global_batch_size': 8})
+    config_file.keep_examples(folder, 8, 10, 240, beside=160)
+    config_file.keep_examples(folder, 8, 20, 480, beside=320)
+    config_file.keep_examples(folder, 8, 20, 160)
+    assert (config_file.position_shift(folder, 8, 20), config_file.trained_shift(folder, 8, 20)) == (0, 0)
+    assert (config_file.position_shift(folder, 8, 10), config_file.trained_shift(folder, 8, 10)) == (160, 0)
+
+
+@pytest.mark.parametrize('name', [file_names.EXAMPLES, file_names.CONFIG])
+def test_a_file_that_cannot_be_read_now_is_no_other_place_of_the_data(tmp_path, monkeypatch, name):
+    folder = str(tmp_path)
+    config_file.write(folder, {'global_batch_size': 8, 'batches': [[0, 0, 16], [5, 80, 8]]})
+    config_file.keep_examples(folder, 8, 20, 640)
+    read, before = protocol.read_object, (tmp_path / file_names.EXAMPLES).read_text()
+
+    def fails(path):
+        if path == str(tmp_path / name):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
+        return read(path)
+
+    monkeypatch.setattr(protocol, 'read_object', fails)
+    for function in (config_file.history, config_file.batches, config_file.position_shift, config_file.trained_shift):
+        with pytest.raises(OSError, match=rf'{os.strerror(errno.ESTALE)}.*{name}'):
+            function(folder, 8, 20)
+    with pytest.raises(OSError, match=name):
+        config_file.keep_examples(folder, 8, 30, 960)
+    assert (tmp_path / file_names.EXAMPLES).read_text() == before
