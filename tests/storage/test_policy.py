@@ -168,7 +168,13 @@ def test_what_sigterm_can_send_is_told_by_the_speed_of_the_fetch():
     'name',
     [
         *('.trainer.lock', 'eval/.lock', '.cluster.lock', 'config.json.12.tmp', 'export/best/temp-17/saved_model.pb'),
-        *('model.ckpt-1_temp/part-0', 'model.ckpt-1.index.tempstate9', 'damaged/model.ckpt-1.index', 'index/files'),
+        *(
+            'model.ckpt-1_temp/part-00000-of-00002.index',
+            'model.ckpt-1.index.tempstate9',
+            'temp-own-0f/a',
+            'damaged/model.ckpt-1.index',
+            'index/files',
+        ),
         *('tmp_worker_1/checkpoint', '.trainer.lease', '.evaluator.lease', '.probe-12'),
     ],
 )
@@ -176,7 +182,13 @@ def test_what_is_not_mirrored(name):
     assert not names.is_mirrored(name)
 
 
-@pytest.mark.parametrize('name', ['checkpoint', 'template.json', 'logs/attempt-1/chief-0.err', 'notes/temperature'])
+@pytest.mark.parametrize(
+    'name',
+    [
+        *('checkpoint', 'template.json', 'logs/attempt-1/chief-0.err', 'notes/temperature', 'temp-readings.csv'),
+        *('eval_room_temp/events.out.tfevents.1.vm', 'export/outside_temp/17/saved_model.pb', 'room_temp/part-3.csv'),
+    ],
+)
 def test_what_is_mirrored(name):
     assert names.is_mirrored(name)
 
