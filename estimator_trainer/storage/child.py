@@ -24,7 +24,8 @@ from estimator_trainer.this_process.child_process import KILLED_SECS, Child
 _log = logging.getLogger('estimator_trainer')
 _LOOK_SECS = 0.2
 _RELEASE_SECS = 5
-_KILL_SECS = 120  # from SIGTERM to SIGKILL for a child that we stop; its own bounds are shorter
+_KILL_SECS = 120  # from SIGTERM to SIGKILL, at least, for a child that we stop
+_BEYOND_GRACE_SECS = 60  # its own bound is within --grace_secs
 
 
 def run(
@@ -50,7 +51,7 @@ def run(
                 _log.warning('WARNING: %s: stops the training', verdict.why)
             return bool(verdict)
 
-        trainer = _run(command, given, must_end, relay)
+        trainer = _run(command, given, must_end, relay, kill_secs(config.grace_secs))
         sending.send_the_rest()
         until = math.inf if share.lease else time.monotonic() + config.grace_secs
         while sending.is_at_work() and not relay.time_is_up() and time.monotonic() < until:
@@ -70,11 +71,23 @@ def run(
     return code
 
 
-def _run(command: Sequence[str], environ: dict[str, str], must_end: Callable[[], bool], relay: SignalRelay) -> int:
+def kill_secs(grace_secs: float) -> float:
+    """From SIGTERM to SIGKILL for a child that we stop. It may save for as long as --grace_secs say."""
+    return max(_KILL_SECS, grace_secs + _BEYOND_GRACE_SECS)
+
+
+def _run(
+    command: Sequence[str],
+    environ: dict[str, str],
+    must_end: Callable[[], bool],
+    relay: SignalRelay,
+    kill_after_secs: float = _KILL_SECS,
+) -> int:
     """Runs the child; its exit code. It ends itself when it is told to stop, within a bound of its own.
 
     Args:
         must_end: asked again and again; from the first time on that it says so, the child is told to stop.
+        kill_after_secs: a child that is told to stop, and has not ended after so long, is killed.
 
     Raises:
         OSError: it cannot be started.
@@ -84,7 +97,7 @@ def _run(command: Sequence[str], environ: dict[str, str], must_end: Callable[[],
     while (code := child.wait(_LOOK_SECS)) is None:
         if kill_at is None and must_end():
             child.send(signal.SIGTERM)
-            kill_at = time.monotonic() + _KILL_SECS
+            kill_at = time.monotonic() + kill_after_secs
         if kill_at and time.monotonic() >= kill_at:
             child.kill()
         if kill_at and time.monotonic() >= kill_at + KILLED_SECS:  # the kernel does not let it go

@@ -47,6 +47,28 @@ def test_a_signal_that_was_ignored_stays_ignored_by_the_child_too(handler, code)
         signal.signal(signal.SIGHUP, before)
 
 
+SAVES = """
+import pathlib, signal, sys, time
+def save(*_):
+    time.sleep(1)
+    sys.exit(9)
+signal.signal(signal.SIGTERM, save)
+pathlib.Path(sys.argv[1]).touch()
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize('secs, code', [(0.1, 128 + signal.SIGKILL), (30, 9)])
+def test_a_child_that_is_stopped_saves_within_its_time(tmp_path, secs, code):
+    with signals.SignalRelay(grace_secs=1) as relay:
+        command, begun = [sys.executable, '-c', SAVES, str(tmp_path / 'begun')], (tmp_path / 'begun').exists
+        assert child._run(command, dict(os.environ), begun, relay, secs) == code
+
+
+def test_a_child_may_save_for_as_long_as_grace_secs_say():
+    assert [child.kill_secs(secs) for secs in (1, 25, 600)] == [120, 120, 660]
+
+
 def test_what_is_waited_for_returns_or_raises_what_it_does():
     with signals.SignalRelay(grace_secs=1) as relay:
         assert relay.wait_for(lambda: 'result') == 'result'
