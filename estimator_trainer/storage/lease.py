@@ -78,7 +78,10 @@ class Lease:
         clock: Callable[[], float] = boot_clock,
         sleep: Callable[[float], object] = time.sleep,
     ):
-        self._store, self.span_secs, self._clock, self._sleep = store, span_secs, clock, sleep
+        self._store, self._clock, self._sleep = store, clock, sleep
+        self.span_secs = min(
+            span_secs, _LONGEST_SPAN_SECS
+        )  # nobody waits for longer: the holder must not trust it then
         assert share.lease is not None
         self._name, self.holder = share.lease, share.holder
         self.token = secrets.token_hex(16)

@@ -38,6 +38,19 @@ def test_a_lease_that_is_not_renewed_is_taken_over_after_its_span(store):
         first.renew()
 
 
+def test_a_lease_is_trusted_for_no_longer_than_others_wait_for_it(store):
+    time = fakes.Clock()
+    first = Lease(store, 1800, Share(), clock=time, sleep=time.sleep)
+    first.acquire(None)
+    time.sleep(599)
+    second = Lease(store, 1800, Share(), clock=time, sleep=time.sleep)
+    second.acquire(None)  # the first one's network is away meanwhile
+    assert time.now <= 599 + 620
+    with pytest.raises(LeaseLost):
+        first.check()
+    assert first.span_secs == 600
+
+
 def test_a_lease_that_is_renewed_is_not(store):
     first = lease(store)
     first.acquire(None)
