@@ -12,7 +12,7 @@ from estimator_trainer.run_dir.run_folder import RunFolder
 JOB_FILE = 'job.pkl'  # a Job that no module holds; config.json names it so, wherever the model_dir is
 KEYS = frozenset(('job', 'loop', 'params', 'flags', 'global_batch_size', 'seed'))  # without them it tells of no run
 _TAKEN_UP_AT = 'taken_up_at'
-_KEPT_EXAMPLES = 1000  # entries of examples.json, of those that were written last
+_KEPT_EXAMPLES = 1000  # entries of examples.json, beside those of checkpoints that are here
 _MATTERS = ('job', 'loop', 'dataset', 'global_batch_size', 'seed', 'mixed_precision', 'params')
 
 
@@ -229,10 +229,12 @@ def keep_examples(model_dir: str, global_batch: int, step: int, examples: int, b
     stale = str(step) in _kept_examples(model_dir, files_of_others.BESIDE)  # the run has been here before
     if not beside and not stale and examples - step * global_batch == position_shift(model_dir, global_batch, step):
         return
+    there = RunFolder(model_dir).steps
 
     def kept(key: str | None) -> dict[str, Any]:
         before = {name: number for name, number in _kept_examples(model_dir, key).items() if name != str(step)}
-        return dict(list(before.items())[-_KEPT_EXAMPLES:])
+        near = set(sorted(before, key=lambda name: abs(int(name) - step))[:_KEPT_EXAMPLES])
+        return {name: number for name, number in before.items() if name in near or int(name) in there}
 
     read_beside = kept(files_of_others.BESIDE) | ({str(step): beside} if beside else {})
     new = kept(None) | {str(step): examples} | ({files_of_others.BESIDE: read_beside} if read_beside else {})
