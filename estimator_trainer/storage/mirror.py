@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import stat
 import time
 from collections.abc import Container, Iterator
 
@@ -99,7 +100,9 @@ class Mirror:
                 self._lease.check()
                 if op.source is None:
                     self._refuse_an_emptied_folder(known)  # it may have been half empty when the pass began
-                    self._look_whether_it_is_gone(op.name)
+                    if self._is_there(op.name) and op.name not in local and not names.unit_of(op.name):
+                        self.unsteady.append(op.name)  # it was cut short while it was read
+                        continue
                     self._delete(op.name)
                 else:
                     self._put(op.name, snapshot.contents[op.source])
@@ -131,10 +134,11 @@ class Mirror:
                 why = f'the scratch folder was emptied while the run went on: {name} is gone'
                 raise FileNotFoundError(errno.ENOENT, f'{why}. Nothing is deleted in the store', self._folder)
 
-    def _look_whether_it_is_gone(self, name: str) -> None:
-        """What a failing file system does not show is not gone. Raises OSError."""
+    def _is_there(self, name: str) -> bool:
+        """Whether a regular file is there. Raises OSError: what a failing file system does not show is not gone."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.lstat(os.path.join(self._folder, name))
+            return stat.S_ISREG(os.lstat(os.path.join(self._folder, name)).st_mode)
+        return False
 
     def _advance(self) -> None:
         self._stuck = None

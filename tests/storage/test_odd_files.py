@@ -109,6 +109,31 @@ def test_a_file_that_changes_while_it_is_sent_is_left_out_and_the_others_are_sen
     assert machine.mirror.unsteady == [] and remote.contents().keys() == {'before', 'zz'}
 
 
+def test_a_file_that_shrinks_while_it_is_read_stays_in_the_store(tmp_path, remote, monkeypatch):  # noqa: F811
+    machine = Machine(tmp_path, remote).start()
+    for name in ('a.log', 'b.log'):
+        machine.write(name, LARGE)
+    machine.push()
+    digest = snapshot._digest
+
+    def shrinks(file, size):
+        if file.name.endswith('a.log'):
+            os.truncate(file.name, size - 1)
+        return digest(file, size)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(snapshot, '_digest', shrinks)
+        for name in ('a.log', 'b.log'):
+            machine.write(name, LARGE + LARGE)
+        assert machine.push() and machine.mirror.unsteady == ['a.log']
+    assert remote.contents() == {'a.log': LARGE, 'b.log': LARGE + LARGE}
+    machine.push()
+    assert remote.contents()['a.log'] == (LARGE + LARGE)[:-1] and not machine.mirror.unsteady
+    (machine.run / 'a.log').unlink()
+    machine.push()
+    assert remote.contents().keys() == {'b.log'}
+
+
 class Picky(Watched):
     """A store that refuses to write some names."""
 
