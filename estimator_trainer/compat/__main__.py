@@ -100,7 +100,8 @@ def run(arguments: Sequence[str], switches: Mapping[str, list[str]]) -> None:
 
 def child_environment(environment: Mapping[str, str], switches: Mapping[str, list[str]]) -> dict:
     """The environment in which every process of this Python has Estimators, as the switches say."""
-    path = [entry for entry in environment.get('PYTHONPATH', '').split(os.pathsep) if entry and entry != _CHILD]
+    given = environment.get('PYTHONPATH')
+    path = [entry for entry in given.split(os.pathsep) if entry != _CHILD] if given else []  # '' is the current folder
     this = f'{sys.version_info[0]}:{sys.version_info[1]}:{os.path.realpath(sys.prefix)}'
     changed = {'PYTHONPATH': os.pathsep.join([_CHILD, *path]), compat.PYTHON_VARIABLE: this}
     if '--no-fixes' in switches:
