@@ -86,7 +86,7 @@ def run(arguments: Sequence[str], switches: Mapping[str, list[str]]) -> None:
         if '--hosts' in switches:
             os.environ['ESTIMATOR_TRAINER_HOSTS'] = ','.join(switches['--hosts'])
         import estimator_trainer.compat.horovod  # noqa: F401 -- takes TF_CONFIG away; the program has what is left
-    command = [sys.executable, *subprocess._args_from_interpreter_flags(), *arguments]  # type: ignore[attr-defined]
+    command = [sys.executable, *_options(), *arguments]
     environment = child_environment(os.environ, switches)
     if '--keep-memory' in switches:
         environment = allocator.environment_of_program(environment)
@@ -96,6 +96,14 @@ def run(arguments: Sequence[str], switches: Mapping[str, list[str]]) -> None:
     if os.name == 'nt':  # where exec gives the shell back while the program still runs
         sys.exit(subprocess.call(command, env=environment))
     os.execve(sys.executable, command, environment)
+
+
+def _options() -> list[str]:
+    """The options with which this Python was started."""
+    found = list(subprocess._args_from_interpreter_flags())  # type: ignore[attr-defined]
+    if getattr(sys.stdout, 'write_through', False):  # which -u sets; sys.flags does not have it
+        found.append('-u')
+    return found
 
 
 def child_environment(environment: Mapping[str, str], switches: Mapping[str, list[str]]) -> dict:
