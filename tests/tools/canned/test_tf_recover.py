@@ -129,3 +129,8 @@ def test_reductions_of_version_1_have_the_names_of_keras():
     reduction = v1.losses.Reduction.SUM_BY_NONZERO_WEIGHTS
     estimator = v1.estimator.LinearRegressor(X, loss_reduction=reduction)
     assert describe_it(estimator)['head']['loss_reduction'] == 'sum_over_nonzero_weights'
+
+
+def test_the_reduction_auto_is_the_mean():
+    estimator = tf.estimator.LinearRegressor(X, loss_reduction=tf.losses.Reduction.AUTO)
+    assert describe_it(estimator)['head']['loss_reduction'] == 'sum_over_batch_size'

@@ -28,7 +28,8 @@ _HEADS = {
     'PoissonRegressionHead': 'poisson',
     'LogisticRegressionHead': 'logistic',
 }
-_REDUCTIONS = {  # of tf.compat.v1.losses
+_REDUCTIONS = {  # of tf.compat.v1.losses, but for the first
+    'auto': 'sum_over_batch_size',  # to heads of version 2
     'weighted_sum': 'sum',
     'weighted_mean': 'mean',
     'weighted_sum_over_batch_size': 'sum_over_batch_size',
