@@ -116,10 +116,10 @@ def test_activations_are_known_by_what_they_are():
             describe_it(regressor(activation_fn=bad))
 
 
-def test_weights_of_each_label_are_refused():
-    weights = fc.numeric_column('w', shape=(2,))
+@pytest.mark.parametrize('weights', [fc.numeric_column('w', shape=(2,)), 'w'], ids=['column', 'name'])
+def test_weights_of_each_label_are_refused(weights):
     features = {**FEATURES, 'w': tf.ones([2, 2])}
-    with pytest.raises(columns.Unsupported, match='weight_column of shape'):
+    with pytest.raises(columns.Unsupported, match=r'weight_column of shape \(2,\)'):
         describe_it(
             tf.estimator.LinearRegressor(X, label_dimension=2, weight_column=weights), features, tf.ones([2, 2])
         )
@@ -134,3 +134,9 @@ def test_reductions_of_version_1_have_the_names_of_keras():
 def test_the_reduction_auto_is_the_mean():
     estimator = tf.estimator.LinearRegressor(X, loss_reduction=tf.losses.Reduction.AUTO)
     assert describe_it(estimator)['head']['loss_reduction'] == 'sum_over_batch_size'
+
+
+@pytest.mark.parametrize('weight', [tf.ones([2]), tf.ones([2, 1])])
+def test_a_weight_of_each_example_is_taken(weight):
+    estimator = tf.estimator.LinearRegressor(X, weight_column='w')
+    assert describe_it(estimator, {**FEATURES, 'w': weight})['head']['weight_column'] == 'w'

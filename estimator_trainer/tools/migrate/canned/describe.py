@@ -55,6 +55,9 @@ def description(estimator, features, labels, specs) -> dict:
     feature_columns = []
     dtypes = {name: value.dtype for name, value in features.items()}
     head = _head(arguments['head'])
+    weights = features.get(head['weight_column'])
+    if weights is not None and any(size != 1 for size in weights.shape[1:]):
+        raise _weights_of_labels(weights.shape[1:])
     found = {
         'function': function,
         'head': head,
@@ -118,7 +121,7 @@ def _head(head) -> dict:
         if getattr(weight, 'normalizer_fn', None):
             raise Unsupported('a weight_column with a normalizer_fn')
         if tuple(weight.shape) != (1,):
-            raise Unsupported(f'a weight_column of shape {tuple(weight.shape)}; a weight for each example, which')
+            raise _weights_of_labels(weight.shape)
         weight = weight.key
     vocabulary = canned_estimators.head_setting(head, 'label_vocabulary')
     return {
@@ -129,6 +132,10 @@ def _head(head) -> dict:
         'loss_reduction': _REDUCTIONS.get(reduction, reduction),
         'version': 1 if kind.startswith('_') else 2,
     }
+
+
+def _weights_of_labels(shape) -> Unsupported:
+    return Unsupported(f'a weight_column of shape {tuple(shape)}; a weight for each example, which')
 
 
 def _linear(wide, combiner, dtypes):
