@@ -140,3 +140,22 @@ def test_the_reduction_auto_is_the_mean():
 def test_a_weight_of_each_example_is_taken(weight):
     estimator = tf.estimator.LinearRegressor(X, weight_column='w')
     assert describe_it(estimator, {**FEATURES, 'w': weight})['head']['weight_column'] == 'w'
+
+
+def test_vocabularies_of_both_formats_are_read(tmp_path):
+    words = [b'a', 'é'.encode(), b'c']
+    (tmp_path / 'lines').write_bytes(b'a\r\n' + b'\n'.join(words[1:]))
+    with tf.io.TFRecordWriter(str(tmp_path / 'v.tfrecord.gz'), 'GZIP') as writer:
+        for word in words:
+            writer.write(word)
+    for name in ('lines', 'v.tfrecord.gz'):
+        column = fc.categorical_column_with_vocabulary_file('w', str(tmp_path / name), 2)
+        assert columns.to_json(column, {})['vocabulary'] == ['a', 'é'], name
+
+
+def test_a_vocabulary_that_is_no_text_is_refused_by_name(tmp_path):
+    path = tmp_path / 'latin'
+    path.write_bytes('a\né\n'.encode('latin-1'))
+    column = fc.categorical_column_with_vocabulary_file('w', str(path))
+    with pytest.raises(columns.Unsupported, match=r"the word b'\\xe9' in the vocabulary of w \(.*latin\)"):
+        columns.to_json(column, {})

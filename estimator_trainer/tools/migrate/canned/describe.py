@@ -127,7 +127,7 @@ def _head(head) -> dict:
     return {
         'kind': name,
         'n_classes': {'binary': 2}.get(name) or canned_estimators.head_setting(head, 'n_classes'),
-        'label_vocabulary': [word if isinstance(word, str) else word.decode() for word in vocabulary or ()] or None,
+        'label_vocabulary': [columns.text(word, 'the labels') for word in vocabulary or ()] or None,
         'weight_column': weight,
         'loss_reduction': _REDUCTIONS.get(reduction, reduction),
         'version': 1 if kind.startswith('_') else 2,
