@@ -159,3 +159,10 @@ def test_a_vocabulary_that_is_no_text_is_refused_by_name(tmp_path):
     column = fc.categorical_column_with_vocabulary_file('w', str(path))
     with pytest.raises(columns.Unsupported, match=r"the word b'\\xe9' in the vocabulary of w \(.*latin\)"):
         columns.to_json(column, {})
+
+
+@pytest.mark.parametrize('names, read', [('w', 'w'), ('wx', 'x'), ('wxa', 'a')])
+def test_a_baseline_reads_the_weights_if_there_is_nothing_else(names, read):
+    estimator = tf.estimator.BaselineRegressor(weight_column='w')
+    features = {name: tf.ones([2, 1]) for name in names}
+    assert describe_it(estimator, features)['features'].keys() == {read}

@@ -199,9 +199,9 @@ def _features(found, features, specs, parse_spec) -> dict:
             crossed.update(columns.crossed(column))
             for key in columns.keys(column):
                 used[key] = used.get(key, False) or _may_be_missing(column, key)
-    if not used:  # a baseline reads no feature, but how many examples there are
+    if not used:  # a baseline reads no feature, but how many examples there are; the weights tell it as well
         weight = found['head']['weight_column']
-        used = {min(name for name in features if name != weight): True}
+        used = {min((name for name in features if name != weight), default=weight): True}
     missing = [key for key in used if key not in features]
     if missing:
         raise Unsupported(f'the input_fn gives no feature {", ".join(missing)}, which columns read; such an Estimator')
