@@ -86,7 +86,7 @@ def run(arguments: Sequence[str], switches: Mapping[str, list[str]]) -> None:
         if '--hosts' in switches:
             os.environ['ESTIMATOR_TRAINER_HOSTS'] = ','.join(switches['--hosts'])
         import estimator_trainer.compat.horovod  # noqa: F401 -- takes TF_CONFIG away; the program has what is left
-    command = [sys.executable, *subprocess._args_from_interpreter_flags(), *arguments]  # type: ignore[attr-defined]
+    command = [sys.executable, *_options(), *arguments]
     environment = child_environment(os.environ, switches)
     if '--keep-memory' in switches:
         environment = allocator.environment_of_program(environment)
@@ -98,9 +98,18 @@ def run(arguments: Sequence[str], switches: Mapping[str, list[str]]) -> None:
     os.execve(sys.executable, command, environment)
 
 
+def _options() -> list[str]:
+    """The options with which this Python was started."""
+    found = list(subprocess._args_from_interpreter_flags())  # type: ignore[attr-defined]
+    if getattr(sys.stdout, 'write_through', False):  # which -u sets; sys.flags does not have it
+        found.append('-u')
+    return found
+
+
 def child_environment(environment: Mapping[str, str], switches: Mapping[str, list[str]]) -> dict:
     """The environment in which every process of this Python has Estimators, as the switches say."""
-    path = [entry for entry in environment.get('PYTHONPATH', '').split(os.pathsep) if entry and entry != _CHILD]
+    given = environment.get('PYTHONPATH')
+    path = [entry for entry in given.split(os.pathsep) if entry != _CHILD] if given else []  # '' is the current folder
     this = f'{sys.version_info[0]}:{sys.version_info[1]}:{os.path.realpath(sys.prefix)}'
     changed = {'PYTHONPATH': os.pathsep.join([_CHILD, *path]), compat.PYTHON_VARIABLE: this}
     if '--no-fixes' in switches:

@@ -63,8 +63,17 @@ def load_model(
     compression: Any = None,
     **kwargs: Any,
 ) -> tf.keras.Model:
-    """A saved model of Keras, whose optimizer has the gradients of all ranks."""
-    model = tf.keras.models.load_model(filepath, custom_objects=custom_objects)
+    """A saved model of Keras, whose optimizer has the gradients of all ranks, and the step and the slots of the file.
+
+    Args:
+        filepath: of the file, or the folder.
+        custom_optimizers: classes of optimizers that are none of Keras's.
+        custom_objects: {name: object} as of tf.keras.models.load_model.
+        compression: of the gradients.
+    """
+    named = {kind.__name__: kind for kind in custom_optimizers or ()}
+    model = tf.keras.models.load_model(filepath, custom_objects={**named, **(custom_objects or {})})
     settings = {} if compression is None else {'compression': compression}
-    model.optimizer = hvd_tensorflow.DistributedOptimizer(model.optimizer, **settings)
+    # A new optimizer would begin at step 0 and without slots. One that changes its class keeps them.
+    model.optimizer.__class__ = type(hvd_tensorflow.DistributedOptimizer(model.optimizer, **settings))
     return model

@@ -38,6 +38,19 @@ def explain(
     return said + _cause(worst, one, other, rows, known is not None)
 
 
+def not_continued(record: Record) -> str:
+    """Why the continued runs do not show whether one environment reads the checkpoints of the other; '' if they do."""
+    why = why_not_continued(record)
+    shows = 'So whether checkpoints carry over is not shown.'
+    return f'Started again in the same folder, the program {why}. {shows}' if why else ''
+
+
+def why_not_continued(record: Record) -> str:
+    """What a run does that continues another one, if it does not go on from its checkpoint; '' if it does."""
+    begun = record.keys(traces.WEIGHTS)[:1]
+    return '' if begun and begun[0].step else 'begins anew' if begun else 'makes no step'
+
+
 def _place(key, one) -> str:
     several = len(one.labels) > 1
     which = f' of Estimator {key.estimator + 1} ({one.labels.get(key.estimator, "?")})' if several else ''

@@ -14,7 +14,7 @@ The weights that a run restores from a checkpoint come of no computation: for th
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from estimator_trainer.tools.comparison.traces import EXPORTS, INPUTS, THINGS, UPDATES, Key
+from estimator_trainer.tools.comparison.traces import EXPORTS, INPUTS, THINGS, UPDATES, WEIGHTS, Key
 
 EQUAL, CLOSE, ROUNDING, CHANCE, UNTOLD, DIFFERS = 'equal', 'close', 'rounding', 'chance', 'untold', 'differs'
 _WORSE = (EQUAL, CLOSE, ROUNDING, CHANCE, UNTOLD, DIFFERS)
@@ -47,6 +47,17 @@ class Judgement:
     chance: float = 0.0
     rounding: float = 0.0
     untold: frozenset[int] = frozenset()
+
+
+def chance_and_rounding(again: Mapping[Key, float], rounded: Mapping[Key, float]) -> tuple[dict, dict]:
+    """What chance does, and what rounding grows to.
+
+    The run of rounding changes the weights before the first step itself: they are no result of a computation. Rounding
+    changes no input, so that another input of that run is chance.
+    """
+    inputs = {key: max(size, again.get(key, 0.0)) for key, size in rounded.items() if key.thing == INPUTS}
+    initial = {key for key in rounded if key.thing == WEIGHTS and key.step == 0}
+    return {**again, **inputs}, {key: rounded[key] for key in rounded if key not in inputs and key not in initial}
 
 
 def rows(

@@ -1,5 +1,6 @@
 """What `verify` has found: its verdict, and how it is shown."""
 
+import math
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,22 +87,15 @@ def compare_runs(
     first, other = found[verify_runs.FROM], found[verify_runs.TO]
     apart = differences(first, other)
     again, rounded = (differences(first, found[name]) for name in (verify_runs.AGAIN, verify_runs.ROUNDED))
-    spreads = chance_and_rounding(again, rounded)
+    spreads = judgements.chance_and_rounding(again, rounded)
 
     rows = judgements.rows(apart, *spreads, tolerance)
     sentences = first_difference.explain(first, other, apart, rows)
     comparisons = [Comparison(f'--from and --to, {_steps(first)}', rows, sentences)]
-    continuing = found[verify_runs.continuing('from', 'from')] if continued else Record()
-    missing = not_continued(continuing) if continued else ''
-    for begun, elsewhere in (('from', 'to'), ('to', 'from')) if continuing.keys(traces.WEIGHTS) else ():
-        title = f'Continued from the checkpoint of --{begun}: in --{begun}, and in --{elsewhere}'
-        one, two = (found[verify_runs.continuing(begun, side)] for side in (begun, elsewhere))
-        apart_then = differences(one, two)
-        rows_then = judgements.rows(apart_then, *spreads, tolerance, ever=True)
-        told = f'{title}, the runs part ', bool(sentences)
-        comparisons.append(
-            Comparison(title, rows_then, first_difference.explain(one, two, apart_then, rows_then, *told))
-        )
+    missing = ''
+    if continued:
+        more, missing = _continued(found, spreads, tolerance, bool(sentences))
+        comparisons += more
     return Results(
         f'{" ".join(sides[0].program)}: {sides[0].interpreter.short} and {sides[1].interpreter.short}',
         facts(sides),
@@ -116,15 +110,35 @@ def compare_runs(
     )
 
 
-def chance_and_rounding(again: Mapping[Key, float], rounded: Mapping[Key, float]) -> tuple[dict, dict]:
-    """What chance does, and what rounding grows to.
+def _continued(
+    found: Mapping[str, Record], spreads: tuple[dict, dict], tolerance: float, known: bool
+) -> tuple[list[Comparison], str]:
+    """(Comparisons of the runs that continue others, what they do not show).
 
-    The run of rounding changes the weights before the first step itself: they are no result of a computation. Rounding
-    changes no input, so that another input of that run is chance.
+    Args:
+        found: name of a run -> its record.
+        known: the runs that begin anew part, too.
     """
-    inputs = {key: max(size, again.get(key, 0.0)) for key, size in rounded.items() if key.thing == traces.INPUTS}
-    initial = {key for key in rounded if key.thing == traces.WEIGHTS and key.step == 0}
-    return {**again, **inputs}, {key: rounded[key] for key in rounded if key not in inputs and key not in initial}
+    own = {side: found[verify_runs.continuing(side, side)] for side in ('from', 'to')}
+    why = {side: first_difference.why_not_continued(record) for side, record in own.items()}
+    made = []
+    for begun, elsewhere in (('from', 'to'), ('to', 'from')):
+        if why[begun] and not why[elsewhere]:
+            first = own[elsewhere].keys(traces.WEIGHTS)[0]
+            rows = judgements.rows({first: math.inf}, {}, {}, tolerance)
+            said = (
+                f'Started again in the folder of its own run, --{begun} {why[begun]}, while --{elsewhere} goes on from '
+                'its checkpoint. Compare when they save checkpoints, and up to which step they train.'
+            )
+            made.append(Comparison(f'Continued from the checkpoint of --{begun}: nothing', rows, [said]))
+        elif own[begun].keys(traces.WEIGHTS):
+            title = f'Continued from the checkpoint of --{begun}: in --{begun}, and in --{elsewhere}'
+            one, two = (found[verify_runs.continuing(begun, side)] for side in (begun, elsewhere))
+            apart = differences(one, two)
+            rows = judgements.rows(apart, *spreads, tolerance, ever=True)
+            told = f'{title}, the runs part ', known
+            made.append(Comparison(title, rows, first_difference.explain(one, two, apart, rows, *told)))
+    return made, first_difference.not_continued(own['from']) or first_difference.not_continued(own['to'])
 
 
 def says(results: Results) -> list[str]:
@@ -259,15 +273,6 @@ def facts(sides: Sequence[verify_runs.Side]) -> list[str]:
         by_compat = '; as compat run --tf1' if side.tf1 and side.interpreter.by_compat(True) else by_compat
         found.append(f'--{side.name}: {command} ({side.interpreter.described}{by_compat})')
     return found
-
-
-def not_continued(record: Record) -> str:
-    """Why the continued runs do not show whether one environment reads the checkpoints of the other; '' if they do."""
-    begun = record.keys(traces.WEIGHTS)[:1]
-    if begun and begun[0].step:
-        return ''
-    why = 'begins anew' if begun else 'makes no step'
-    return f'Started again in the same folder, the program {why}. So whether checkpoints carry over is not shown.'
 
 
 def notes(first: Record, rows: Sequence[Judgement]) -> list[str]:

@@ -256,7 +256,8 @@ def environment(
     if interpreter.by_compat(tf1):
         path.append(str(_COMPAT / 'child'))
         switches = {compat.TF1_VARIABLE: str(version_rule.VersionRule())} if tf1 else {}
-    path += [each for each in inherited.get('PYTHONPATH', '').split(os.pathsep) if each]
+    if given := inherited.get('PYTHONPATH'):
+        path += given.split(os.pathsep)  # an empty entry is the current folder
     kept = {name: value for name, value in inherited.items() if name != 'TF_USE_LEGACY_KERAS'}
     return {**FIXED, **kept, **switches, 'PYTHONPATH': os.pathsep.join(path), _VARIABLE: settings_path}
 

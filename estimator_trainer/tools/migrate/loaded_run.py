@@ -136,9 +136,9 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> LoadedRun:
         data_dir: TFDS's folder; '' for the one of the run.
 
     Raises:
-        UsageError: the job has neither make_model nor make_estimator, or its params are no longer those of the run.
+        UsageError: the job has neither make_model nor make_estimator, its params are no longer those of the run, or it
+            gives no batch.
     """
-    import numpy as np
     import tensorflow as tf
 
     config = read_config(model_dir)
@@ -160,6 +160,33 @@ def load(model_dir: str, start_step: int, data_dir: str = '') -> LoadedRun:
     input_fn = functools.partial(input_fns.data_sets_only(input_fn, lambda mode: 'migrate'), config=run_config)
     features = None
     if job.make_model is not None:
-        batch = next(iter(input_fn(tf.estimator.ModeKeys.EVAL, dict(params), None).take(1)))
-        features = tf.nest.map_structure(np.asarray, batch[0] if isinstance(batch, tuple) else batch)
+        features = first_features(input_fn(tf.estimator.ModeKeys.EVAL, dict(params), None), model_dir)
     return LoadedRun(job, params, features, config, input_fn)
+
+
+def first_features(given: Any, model_dir: str) -> Any:
+    """The features of the first batch, as arrays.
+
+    Args:
+        given: by the input_fn for evaluation.
+        model_dir: of the run, for a message.
+
+    Raises:
+        UsageError: it is no data set, or has no batch.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    beginning = f'--model_dir={model_dir}: the input_fn of its job'
+    if not isinstance(given, tf.data.Dataset):
+        raise UsageError(
+            f'{beginning} returns {input_fns.described(given)} for evaluation and no tf.data.Dataset, which is needed '
+            'here: let it return one.'
+        )
+    batch = next(iter(given.take(1)), None)
+    if batch is None:
+        raise UsageError(
+            f'{beginning} gives no batch for evaluation, on which predictions are compared: name its data, such as '
+            'with --data_dir, or let its batches keep what is left at the end (drop_remainder=False).'
+        )
+    return tf.nest.map_structure(np.asarray, batch[0] if isinstance(batch, tuple) else batch)

@@ -198,6 +198,19 @@ def test_mnist_is_read_from_its_files(images):
     assert raw.test.labels.tolist() == np.eye(10)[:4].tolist()
 
 
+def test_images_of_the_programs_own_are_scaled_and_become_rows():
+    images, labels = np.arange(24, dtype=np.uint8).reshape(3, 2, 4, 1), np.arange(3)
+    kind = contrib.find('learn.datasets.mnist').DataSet
+    found, its_labels = kind(images, labels).next_batch(3, shuffle=False)
+    assert found.dtype == np.float32 and its_labels.tolist() == [0, 1, 2]
+    assert found.tolist() == (images.reshape(3, 8).astype(np.float32) / np.float32(255)).tolist()
+    assert kind(images, labels, False, True, tf.uint8, False, seed=1).images is images
+    with pytest.raises(TypeError, match='uint8 or float32'):
+        kind(images, labels, dtype=tf.int32)
+    with pytest.raises(ValueError, match='reshape=False'):
+        kind(images[..., 0], labels)
+
+
 def test_batches_of_mnist_go_on_into_the_next_epoch(images):
     train = mnist_data_sets.read_data_sets(images, validation_size=2, seed=3).train
     labels = np.concatenate([train.next_batch(4)[1] for _ in range(5)])

@@ -138,6 +138,44 @@ def test_a_second_cell_has_variables_of_its_own():
     assert len(found) == 10 and 'lstm_fused_cell_1/w_f_diag' in found
 
 
+def test_a_list_is_reversed_as_a_whole():
+    x = np.random.default_rng(0).normal(size=[5, 3, 2]).astype(np.float32)
+
+    def build():
+        cell, options = rnn.LSTMBlockFusedCell(4), dict(dtype=tf.float32, sequence_length=[5, 2, 1])
+        assert cell.weights == []
+        forward, _ = cell(tf.unstack(x[::-1]), **options, scope='fw')
+        backward, _ = rnn.TimeReversedFusedRNN(cell)(tf.unstack(x), **options, scope='not the first')
+        assert [variable.op.name for variable in cell.trainable_variables] == ['fw/kernel', 'fw/bias']
+        assert cell.weights == v1.global_variables()
+        return tf.stack(forward), tf.stack(backward)
+
+    forward, backward = run(build)
+    np.testing.assert_allclose(backward, forward[::-1], atol=1e-6)
+
+
+@pytest.mark.parametrize('is_list', [False, True])
+@pytest.mark.parametrize('use_dynamic_rnn', [False, True])
+def test_an_adaptor_runs_a_cell_over_a_sequence(is_list, use_dynamic_rnn):
+    x = np.random.default_rng(0).normal(size=[5, 3, 2]).astype(np.float32)
+
+    def build():
+        fused = rnn.FusedRNNCellAdaptor(v1.nn.rnn_cell.BasicRNNCell(4), use_dynamic_rnn)
+        given = tf.unstack(x) if is_list else tf.constant(x)
+        outputs, state = rnn.TimeReversedFusedRNN(fused)(given, dtype=tf.float32, scope='bw')
+        assert isinstance(outputs, list) == is_list
+        kernel, bias = v1.global_variables()
+        assert kernel.op.name == 'bw/basic_rnn_cell/kernel'
+        return kernel, tf.stack(outputs), state
+
+    kernel, outputs, state = run(build)
+    expected = np.zeros([3, 4], np.float32)
+    for step in reversed(range(5)):
+        expected = np.tanh(np.concatenate([x[step], expected], 1) @ kernel)
+        np.testing.assert_allclose(outputs[step], expected, atol=1e-6)
+    np.testing.assert_allclose(state, expected, atol=1e-6)
+
+
 @pytest.mark.parametrize('lengths', [None, [5, 2, 1]])
 @pytest.mark.parametrize('is_static', [False, True])
 def test_a_stack_reads_both_directions_of_the_layer_below(lengths, is_static):

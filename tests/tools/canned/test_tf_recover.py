@@ -116,10 +116,10 @@ def test_activations_are_known_by_what_they_are():
             describe_it(regressor(activation_fn=bad))
 
 
-def test_weights_of_each_label_are_refused():
-    weights = fc.numeric_column('w', shape=(2,))
+@pytest.mark.parametrize('weights', [fc.numeric_column('w', shape=(2,)), 'w'], ids=['column', 'name'])
+def test_weights_of_each_label_are_refused(weights):
     features = {**FEATURES, 'w': tf.ones([2, 2])}
-    with pytest.raises(columns.Unsupported, match='weight_column of shape'):
+    with pytest.raises(columns.Unsupported, match=r'weight_column of shape \(2,\)'):
         describe_it(
             tf.estimator.LinearRegressor(X, label_dimension=2, weight_column=weights), features, tf.ones([2, 2])
         )
@@ -129,3 +129,40 @@ def test_reductions_of_version_1_have_the_names_of_keras():
     reduction = v1.losses.Reduction.SUM_BY_NONZERO_WEIGHTS
     estimator = v1.estimator.LinearRegressor(X, loss_reduction=reduction)
     assert describe_it(estimator)['head']['loss_reduction'] == 'sum_over_nonzero_weights'
+
+
+def test_the_reduction_auto_is_the_mean():
+    estimator = tf.estimator.LinearRegressor(X, loss_reduction=tf.losses.Reduction.AUTO)
+    assert describe_it(estimator)['head']['loss_reduction'] == 'sum_over_batch_size'
+
+
+@pytest.mark.parametrize('weight', [tf.ones([2]), tf.ones([2, 1])])
+def test_a_weight_of_each_example_is_taken(weight):
+    estimator = tf.estimator.LinearRegressor(X, weight_column='w')
+    assert describe_it(estimator, {**FEATURES, 'w': weight})['head']['weight_column'] == 'w'
+
+
+def test_vocabularies_of_both_formats_are_read(tmp_path):
+    words = [b'a', 'é'.encode(), b'c']
+    (tmp_path / 'lines').write_bytes(b'a\r\n' + b'\n'.join(words[1:]))
+    with tf.io.TFRecordWriter(str(tmp_path / 'v.tfrecord.gz'), 'GZIP') as writer:
+        for word in words:
+            writer.write(word)
+    for name in ('lines', 'v.tfrecord.gz'):
+        column = fc.categorical_column_with_vocabulary_file('w', str(tmp_path / name), 2)
+        assert columns.to_json(column, {})['vocabulary'] == ['a', 'é'], name
+
+
+def test_a_vocabulary_that_is_no_text_is_refused_by_name(tmp_path):
+    path = tmp_path / 'latin'
+    path.write_bytes('a\né\n'.encode('latin-1'))
+    column = fc.categorical_column_with_vocabulary_file('w', str(path))
+    with pytest.raises(columns.Unsupported, match=r"the word b'\\xe9' in the vocabulary of w \(.*latin\)"):
+        columns.to_json(column, {})
+
+
+@pytest.mark.parametrize('names, read', [('w', 'w'), ('wx', 'x'), ('wxa', 'a')])
+def test_a_baseline_reads_the_weights_if_there_is_nothing_else(names, read):
+    estimator = tf.estimator.BaselineRegressor(weight_column='w')
+    features = {name: tf.ones([2, 1]) for name in names}
+    assert describe_it(estimator, features)['features'].keys() == {read}

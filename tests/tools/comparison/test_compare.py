@@ -38,7 +38,7 @@ def judged(one, other, again=None, rounded=None, tolerance=1e-5, ever=False):
     one.name, other.name = '--from', '--to'
     found = value_differences.differences(one, other)
     pairs = [value_differences.differences(one, each or one) for each in (again, rounded)]
-    rows = judgements.rows(found, *verify_results.chance_and_rounding(*pairs), tolerance, ever)
+    rows = judgements.rows(found, *judgements.chance_and_rounding(*pairs), tolerance, ever)
     return {row.thing: row for row in rows}, first_difference.explain(one, other, found, rows)
 
 

@@ -114,6 +114,8 @@ def test_an_interpreter_with_estimators_needs_nothing_of_ours():
     assert 'TF_USE_LEGACY_KERAS' not in given and given['PYTHONHASHSEED'] == '7'
     newest = verify_runs.environment({}, verify_runs.Interpreter('python', VERSIONS), 's')
     assert newest['PYTHONPATH'].endswith('compat/child') and newest['PYTHONHASHSEED'] == '0'
+    current_folder = verify_runs.environment({'PYTHONPATH': f'{os.pathsep}/mine'}, plain, 's')['PYTHONPATH']
+    assert current_folder.split(os.pathsep)[1:] == ['', '/mine']
 
 
 @pytest.mark.parametrize('tensorflow, has_compat', [('1.15.5', False), ('2.15.1', True), ('2.21.0', True)])

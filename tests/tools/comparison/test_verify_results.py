@@ -27,7 +27,7 @@ def test_a_run_that_continues_nothing_is_told(begins, said):
     found = Record()
     if begins is not None:
         found.values[Key(traces.WEIGHTS, 0, 0, begins, 'kernel')] = Value.of([1.0])
-    missing = verify_results.not_continued(found)
+    missing = first_difference.not_continued(found)
     assert said in missing and bool(missing) == bool(said)
     same = results(0.1)._replace(missing=missing)
     assert verify_results.says(same)[0] == f'EQUAL: both compute the same, bit for bit. {missing}'.rstrip()
@@ -163,3 +163,25 @@ def test_runs_of_two_environments_are_read_and_compared(tmp_path, rate, state):
         assert continued.startswith(
             'Continued from the checkpoint of --to: in --to, and in --from, the runs part before'
         )
+
+
+@pytest.mark.parametrize('anew', ['from', 'to'])
+@pytest.mark.parametrize('makes_steps', [True, False])
+def test_only_one_environment_goes_on_from_its_checkpoint(tmp_path, anew, makes_steps):
+    interpreter = verify_runs.Interpreter('python', {'tensorflow': '2.21.0'})
+    sides = [verify_runs.Side(name, interpreter, ('program.py',), ()) for name in ('from', 'to')]
+    for run in verify_runs.plan(*sides, continued=True):
+        if run.after != anew:
+            write_run(tmp_path / run.name, 0.1, 2 if run.after else 0)
+        elif makes_steps:
+            write_run(tmp_path / run.name, 0.1, 0)
+        else:
+            (tmp_path / run.name).mkdir()
+            recording.Recording(tmp_path / run.name)
+    found = verify_results.compare_runs(str(tmp_path), sides, True, 2, 1e-5)
+    assert [each.state for each in found.comparisons].count(judgements.DIFFERS) == 1
+    said = verify_results.says(found)[0]
+    why = 'begins anew' if makes_steps else 'makes no step'
+    assert said.startswith('DIFFERENT: Started again') and f'--{anew} {why}' in said
+    assert json.loads(json.dumps(verify_results.to_json(found), allow_nan=False))['verdict'] == 'different'
+    report.text(verify_results.shown(found))

@@ -23,14 +23,45 @@ Datasets = collections.namedtuple('Datasets', ['train', 'validation', 'test'])
 class DataSet:
     """Images and their labels.
 
+    Args:
+        images: uint8 [number, rows, columns, 1].
+        labels: as next_batch gives them.
+        fake_data: must be False.
+        one_hot: without effect, as in TensorFlow 1 where no data are fake.
+        dtype: float32 for pixels from 0 to 1, uint8 for pixels as they are.
+        reshape: whether an image becomes a row of pixels.
+        seed: of the order in next_batch; NumPy's generator is used if there is none.
+
     Attributes:
-        images: [number, 784] from 0 to 1, or as read_data_sets was asked for them.
+        images: [number, 784] from 0 to 1, or as `dtype` and `reshape` ask for them.
         labels: [number], or [number, 10] if they are one-hot.
         num_examples: how many there are.
         epochs_completed: how often next_batch has come to the end.
     """
 
-    def __init__(self, images: np.ndarray, labels: np.ndarray, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        images: np.ndarray,
+        labels: np.ndarray,
+        fake_data: bool = False,
+        one_hot: bool = False,
+        dtype: Any = np.float32,
+        reshape: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        if fake_data:
+            raise ValueError('There are no fake data here')
+        kind = np.dtype(getattr(dtype, 'as_numpy_dtype', dtype))
+        if kind not in (np.uint8, np.float32):
+            raise TypeError(f'the dtype of images is {kind}: give uint8 or float32')
+        if len(images) != len(labels):
+            raise ValueError(f'there are {len(images)} images and {len(labels)} labels')
+        if reshape:
+            if images.ndim != 4 or images.shape[3] != 1:
+                raise ValueError(f'images of shape {images.shape}: give [number, rows, columns, 1], or reshape=False')
+            images = images.reshape(len(images), images.shape[1] * images.shape[2])
+        if kind == np.float32:
+            images = images.astype(np.float32) / np.float32(255)
         self.images, self.labels = images, labels
         self.num_examples, self.epochs_completed = len(images), 0
         self._random = np.random if seed is None else np.random.RandomState(seed)
@@ -87,16 +118,13 @@ def read_data_sets(
     for name in ('train', 't10k'):
         pixels = _read(train_dir, f'{name}-images-idx3-ubyte.gz', source)
         labels = _read(train_dir, f'{name}-labels-idx1-ubyte.gz', source)
-        pixels = pixels.reshape(len(pixels), -1) if reshape else pixels[..., np.newaxis]
-        if np.dtype(getattr(dtype, 'as_numpy_dtype', dtype)) != np.uint8:
-            pixels = pixels.astype(np.float32) / np.float32(255)
-        sets.append((pixels, np.eye(10)[labels] if one_hot else labels))
+        sets.append((pixels[..., np.newaxis], np.eye(10)[labels] if one_hot else labels))
     if not 0 <= validation_size <= len(sets[0][0]):
         raise ValueError(f'validation_size is {validation_size}, and there are {len(sets[0][0])} images for training')
     (images, labels), test = sets
     train = (images[validation_size:], labels[validation_size:])
     validation = (images[:validation_size], labels[:validation_size])
-    return Datasets(*(DataSet(*each, seed=seed) for each in (train, validation, test)))
+    return Datasets(*(DataSet(*each, dtype=dtype, reshape=reshape, seed=seed) for each in (train, validation, test)))
 
 
 def load_mnist(train_dir: str = 'MNIST-data') -> Datasets:

@@ -61,6 +61,7 @@ class LSTMBlockFusedCell(FusedRNNCell):
         initial_state: Any = None,
         dtype: tf.DType | None = None,
         sequence_length: tf.Tensor | None = None,
+        scope: Any = None,
     ) -> tuple[Any, Any]:
         """Runs the sequence.
 
@@ -69,6 +70,7 @@ class LSTMBlockFusedCell(FusedRNNCell):
             initial_state: (c, h), each [batch, num_units]; zeros by default.
             dtype: of the zeros.
             sequence_length: [batch], how many steps of each sequence count; all by default.
+            scope: of the variables, in place of `name`; counts at the first call.
 
         Returns:
             Outputs as the inputs are, [time, batch, num_units], zero behind the end of each sequence; and the state
@@ -77,7 +79,7 @@ class LSTMBlockFusedCell(FusedRNNCell):
         is_list = isinstance(inputs, list)
         x = tf.stack(inputs) if is_list else tf.convert_to_tensor(inputs)
         time, batch = tf.shape(x)[0], tf.shape(x)[1]
-        kernel, bias, peepholes = self._weights(x)
+        kernel, bias, peepholes = self._made(x, scope)
         if initial_state is None:
             initial_state = [tf.zeros([batch, self._num_units], dtype or x.dtype)] * 2
         c, h = (tf.cast(state, x.dtype) for state in initial_state)
@@ -106,12 +108,22 @@ class LSTMBlockFusedCell(FusedRNNCell):
         outputs.set_shape([x.shape[0], x.shape[1], self._num_units])
         return (tf.unstack(outputs) if is_list else outputs), state
 
-    def _weights(self, x: tf.Tensor) -> tuple[Any, Any, list[Any]]:
+    @property
+    def weights(self) -> list[Any]:
+        """The variables; none before the first call."""
+        kernel, bias, peepholes = self._variables or (None, None, [])
+        return [] if kernel is None else [kernel, bias, *(peepholes if self._use_peephole else [])]
+
+    variables = trainable_weights = trainable_variables = weights
+
+    def _made(self, x: tf.Tensor, scope: Any) -> tuple[Any, Any, list[Any]]:
         """(kernel, bias, three peepholes), made at the first call."""
         if self._variables is None:
             units, dtype = self._num_units, self._dtype or x.dtype
-            scope = (self._name,) if self._reuse else (None, self._name)  # a second cell gets a name of its own
-            with v1.variable_scope(*scope, reuse=self._reuse):
+            if scope is None and self._reuse:
+                scope = self._name
+            # Without a scope, a second cell gets a name of its own.
+            with v1.variable_scope(scope, self._name, reuse=self._reuse):
                 kernel = v1.get_variable('kernel', [int(x.shape[2]) + units, 4 * units], dtype)
                 bias = v1.get_variable('bias', [4 * units], dtype, v1.zeros_initializer())
                 if self._use_peephole:
@@ -138,13 +150,42 @@ class TimeReversedFusedRNN(FusedRNNCell):
         initial_state: Any = None,
         dtype: tf.DType | None = None,
         sequence_length: tf.Tensor | None = None,
+        scope: Any = None,
     ) -> tuple[Any, Any]:
-        """As the cell's; the outputs stand in the order of the inputs."""
+        """As the cell's; the outputs stand in the order of the inputs. A list is reversed as a whole, whatever the
+        lengths are."""
+        outputs, state = self._cell(_reversed(inputs, sequence_length), initial_state, dtype, sequence_length, scope)
+        return _reversed(outputs, sequence_length), state
+
+
+class FusedRNNCellAdaptor(FusedRNNCell):
+    """Runs a cell of tf.compat.v1.nn.rnn_cell step by step.
+
+    Args:
+        cell: an RNNCell.
+        use_dynamic_rnn: whether a loop runs the steps; else each step has operations of its own.
+    """
+
+    def __init__(self, cell: Any, use_dynamic_rnn: bool = False) -> None:
+        self._cell, self._use_dynamic_rnn = cell, use_dynamic_rnn
+
+    def __call__(
+        self,
+        inputs: Any,
+        initial_state: Any = None,
+        dtype: tf.DType | None = None,
+        sequence_length: tf.Tensor | None = None,
+        scope: Any = None,
+    ) -> tuple[Any, Any]:
+        """As that of LSTMBlockFusedCell; the state is the cell's."""
+        options = dict(initial_state=initial_state, dtype=dtype, sequence_length=sequence_length, scope=scope)
         is_list = isinstance(inputs, list)
-        x = tf.stack(inputs) if is_list else tf.convert_to_tensor(inputs)
-        outputs, state = self._cell(_reversed(x, sequence_length), initial_state, dtype, sequence_length)
-        outputs = _reversed(outputs, sequence_length)
-        return (tf.unstack(outputs) if is_list else outputs), state
+        if self._use_dynamic_rnn:
+            x = tf.stack(inputs) if is_list else inputs
+            outputs, state = v1.nn.dynamic_rnn(self._cell, x, time_major=True, **options)
+            return (tf.unstack(outputs) if is_list else outputs), state
+        outputs, state = v1.nn.static_rnn(self._cell, inputs if is_list else tf.unstack(inputs), **options)
+        return (outputs if is_list else tf.stack(outputs)), state
 
 
 def _at_end(series: tf.Tensor, start: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
@@ -153,7 +194,9 @@ def _at_end(series: tf.Tensor, start: tf.Tensor, lengths: tf.Tensor) -> tf.Tenso
     return tf.gather_nd(series, tf.stack([lengths, tf.range(tf.shape(lengths)[0])], axis=1))
 
 
-def _reversed(x: tf.Tensor, lengths: tf.Tensor | None) -> tf.Tensor:
+def _reversed(x: Any, lengths: tf.Tensor | None) -> Any:
+    if isinstance(x, list):
+        return x[::-1]
     if lengths is None:
         return tf.reverse(x, [0])
     return tf.reverse_sequence(x, lengths, seq_axis=0, batch_axis=1)

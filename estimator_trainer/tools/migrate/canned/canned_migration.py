@@ -14,6 +14,7 @@ REPORT = 'migrate.json'
 _OF_PREDICTIONS, _OF_THE_REST = 1e-6, 1e-5  # tolerances, relative to the largest number if that is above 1
 _METRICS, _STEPS = 'metrics', 'weights and slots after ten more steps'
 _NOT_COMPARED = {_METRICS: 'as Keras has none that equals one of this head', _STEPS: 'as dropout draws random numbers'}
+_CANNOT_BE_WRITTEN = "as every example has a value, '' or -1, that stands for no value in this form"
 
 
 def is_result(folder: str) -> bool:
@@ -45,7 +46,7 @@ def migrate(source, to: str, keras_python: str, shown: Callable[[Any], Any]) -> 
     ok = True
     for what, difference, tolerance in _comparisons(report):
         if difference is None:
-            print(f'{what}: not compared, {_NOT_COMPARED[what]}')
+            print(f'{what}: not compared, {_NOT_COMPARED.get(what, _CANNOT_BE_WRITTEN)}')
             continue
         print(f'{what}: differ by {difference:.1e} at most')
         if not difference <= tolerance:

@@ -84,6 +84,14 @@ def crossed(column) -> list[str]:
     return names + (crossed(column['column']) if 'column' in column else [])
 
 
+def text(word: bytes | str, where: str) -> str:
+    """A word of the vocabulary `where`, as JSON can hold it. Raises Unsupported: it is no text in UTF-8."""
+    try:
+        return word.decode() if isinstance(word, bytes) else word
+    except UnicodeDecodeError as error:
+        raise Unsupported(f'the word {word!r} in the vocabulary of {where}, which is no text in UTF-8 and') from error
+
+
 def _numeric(column, dtypes):
     made = {'kind': 'numeric', 'key': column.key, 'shape': list(column.shape), 'normalizer': None}
     if column.normalizer_fn is None:
@@ -113,14 +121,20 @@ def _hashed(column, dtypes):
 
 
 def _vocabulary_list(column, dtypes):
-    words = [word.decode() if isinstance(word, bytes) else word for word in column.vocabulary_list]
-    return _vocabulary(column, [word if isinstance(word, str) else int(word) for word in words])
+    words = [
+        text(word, column.name) if isinstance(word, (bytes, str)) else int(word) for word in column.vocabulary_list
+    ]
+    return _vocabulary(column, words)
 
 
 def _vocabulary_file(column, dtypes):
-    with tf.io.gfile.GFile(column.vocabulary_file, 'rb') as file:
-        lines = file.read().decode().split('\n')  # not splitlines, which knows more ends of lines than TensorFlow
-    words = [line.removesuffix('\r') for line in lines][: column.vocabulary_size]
+    if column.file_format == 'tfrecord_gzip':
+        lines = [record.numpy() for record in tf.data.TFRecordDataset(column.vocabulary_file, 'GZIP')]
+    else:
+        with tf.io.gfile.GFile(column.vocabulary_file, 'rb') as file:
+            lines = file.read().split(b'\n')  # not splitlines, which knows more ends of lines than TensorFlow
+        lines = [line.removesuffix(b'\r') for line in lines]
+    words = [text(line, f'{column.name} ({column.vocabulary_file})') for line in lines[: column.vocabulary_size]]
     return _vocabulary(column, words if column.dtype == tf.string else [int(word) for word in words])
 
 

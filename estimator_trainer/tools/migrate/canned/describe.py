@@ -28,7 +28,8 @@ _HEADS = {
     'PoissonRegressionHead': 'poisson',
     'LogisticRegressionHead': 'logistic',
 }
-_REDUCTIONS = {  # of tf.compat.v1.losses
+_REDUCTIONS = {  # of tf.compat.v1.losses, but for the first
+    'auto': 'sum_over_batch_size',  # to heads of version 2
     'weighted_sum': 'sum',
     'weighted_mean': 'mean',
     'weighted_sum_over_batch_size': 'sum_over_batch_size',
@@ -54,6 +55,9 @@ def description(estimator, features, labels, specs) -> dict:
     feature_columns = []
     dtypes = {name: value.dtype for name, value in features.items()}
     head = _head(arguments['head'])
+    weights = features.get(head['weight_column'])
+    if weights is not None and any(size != 1 for size in weights.shape[1:]):
+        raise _weights_of_labels(weights.shape[1:])
     found = {
         'function': function,
         'head': head,
@@ -117,17 +121,21 @@ def _head(head) -> dict:
         if getattr(weight, 'normalizer_fn', None):
             raise Unsupported('a weight_column with a normalizer_fn')
         if tuple(weight.shape) != (1,):
-            raise Unsupported(f'a weight_column of shape {tuple(weight.shape)}; a weight for each example, which')
+            raise _weights_of_labels(weight.shape)
         weight = weight.key
     vocabulary = canned_estimators.head_setting(head, 'label_vocabulary')
     return {
         'kind': name,
         'n_classes': {'binary': 2}.get(name) or canned_estimators.head_setting(head, 'n_classes'),
-        'label_vocabulary': [word if isinstance(word, str) else word.decode() for word in vocabulary or ()] or None,
+        'label_vocabulary': [columns.text(word, 'the labels') for word in vocabulary or ()] or None,
         'weight_column': weight,
         'loss_reduction': _REDUCTIONS.get(reduction, reduction),
         'version': 1 if kind.startswith('_') else 2,
     }
+
+
+def _weights_of_labels(shape) -> Unsupported:
+    return Unsupported(f'a weight_column of shape {tuple(shape)}; a weight for each example, which')
 
 
 def _linear(wide, combiner, dtypes):
@@ -191,9 +199,9 @@ def _features(found, features, specs, parse_spec) -> dict:
             crossed.update(columns.crossed(column))
             for key in columns.keys(column):
                 used[key] = used.get(key, False) or _may_be_missing(column, key)
-    if not used:  # a baseline reads no feature, but how many examples there are
+    if not used:  # a baseline reads no feature, but how many examples there are; the weights tell it as well
         weight = found['head']['weight_column']
-        used = {min(name for name in features if name != weight): True}
+        used = {min((name for name in features if name != weight), default=weight): True}
     missing = [key for key in used if key not in features]
     if missing:
         raise Unsupported(f'the input_fn gives no feature {", ".join(missing)}, which columns read; such an Estimator')

@@ -20,6 +20,19 @@ def relative(expected, found) -> float:
     return difference(expected, found) / max(1.0, float(largest))
 
 
+def by_name(expected, found, rows=None) -> dict:
+    """{name: relative difference} of arrays by name.
+
+    Args:
+        rows: bool [number], the examples that count; None: all. Where none counts, nothing is compared, and the
+            result is empty: a difference of 0 would say that something was.
+    """
+    if rows is not None and not np.any(rows):
+        return {}
+    taken = slice(None) if rows is None else rows
+    return {name: relative(value[taken], found[name][taken]) for name, value in expected.items()}
+
+
 def greatest(differences) -> float | None:
     """Of {name: difference}: NaN if one is; None where there is none."""
     return max(differences.values(), key=lambda each: (each != each, each), default=None)

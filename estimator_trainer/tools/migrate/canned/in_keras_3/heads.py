@@ -6,14 +6,14 @@ import keras
 _LINKS = {'poisson': 'exp', 'poisson_without_full_loss': 'exp', 'logistic': 'sigmoid'}
 
 
-def predictions(head: dict):
+def predictions(head: dict, name: str):
     """The layer from logits to what the Estimator predicts, by name."""
     kind, classes = head['kind'], head['n_classes']
     if kind in ('binary', 'multi_class'):
-        return estimator_heads.ClassPredictions(classes, head['label_vocabulary'], name='head')
+        return estimator_heads.ClassPredictions(classes, head['label_vocabulary'], name=name)
     if kind == 'multi_label':
-        return estimator_heads.MultiLabelPredictions(classes, head['label_vocabulary'], name='head')
-    return estimator_heads.RegressionPredictions(_LINKS.get(kind), name='head')
+        return estimator_heads.MultiLabelPredictions(classes, head['label_vocabulary'], name=name)
+    return estimator_heads.RegressionPredictions(_LINKS.get(kind), name=name)
 
 
 def loss(head: dict, units: int):

@@ -21,6 +21,7 @@ class Built:
     def __init__(self, description: dict):
         self._units = description['units']
         self._layers = {}
+        self._taken = set(description['features'])
         self.pairs = {}
         inputs = {
             name: keras.Input(shape=one['shape'], dtype=one['dtype'], name=name, sparse=one['sparse'])
@@ -39,7 +40,7 @@ class Built:
         out = self._logits(description, inputs)
         # A list of named inputs: a dict of them would be matched by position, and one more feature would shift all.
         self.model = keras.Model(list(inputs.values()), out, name='model')
-        predictions = heads.predictions(description['head'])
+        predictions = heads.predictions(description['head'], self._free('head'))
         self.serving = keras.Model(list(inputs.values()), predictions(out), name='serving')
         of_parsed = predictions(self._logits(description, of_examples))
         self.on_examples = keras.Model(list(of_examples.values()), of_parsed, name='on_examples')
@@ -56,10 +57,18 @@ class Built:
         return logits[0] if len(logits) == 1 else self._once(keras.layers.Add, name='logits')(logits)
 
     def _once(self, kind, *arguments, name, **more):
-        """The layer of this name, made when it is first asked for."""
-        if name not in self._layers:
-            self._layers[name] = kind(*arguments, name=name, **more)
-        return self._layers[name]
+        """The layer of this kind and name, made when it is first asked for. A column may have the name of a layer."""
+        if (kind, name) not in self._layers:
+            self._layers[kind, name] = kind(*arguments, name=self._free(name), **more)
+        return self._layers[kind, name]
+
+    def _free(self, name):
+        """The name, as Keras takes it, and with underscores behind it where a feature or another layer has it."""
+        made = re.sub(r'[^A-Za-z0-9_.-]', '_', name)
+        while made in self._taken:
+            made += '_'
+        self._taken.add(made)
+        return made
 
     def _baseline(self, name):
         layer = self._once(feature_layers.BaselineLogits, self._units, name='baseline')
@@ -70,7 +79,7 @@ class Built:
     def _linear(self, linear):
         parts = []
         for one in linear['columns']:
-            name = _name(f'linear_{one["name"]}')
+            name = f'linear_{one["name"]}'
             dense = 'embedding' in one or one['column']['kind'] == 'indicator'
             if dense:
                 layer = self._once(keras.layers.Dense, self._units, use_bias=False, name=name)
@@ -88,7 +97,7 @@ class Built:
         return out
 
     def _deep(self, deep):
-        parts = [self._dense(one, _name(f'dnn_{one["name"]}')) for one in deep['columns']]
+        parts = [self._dense(one, f'dnn_{one["name"]}') for one in deep['columns']]
         net = self._once(keras.layers.Concatenate, name='dnn_input')(parts) if len(parts) > 1 else parts[0]
         for number, units in enumerate(deep['hidden_units']):
             net = self._layer(net, units, deep['activation'], f'hiddenlayer_{number}')
@@ -150,7 +159,3 @@ def state(description: dict, optimizer, names: dict) -> dict:
             found |= {f'{name}@{slot}': part.slot(slot, variable) for name, variable in variables.items()}
         found |= {f'{number}@{scalar}': getattr(part, scalar) for scalar in one['scalars']}
     return found
-
-
-def _name(text: str) -> str:
-    return re.sub(r'[^A-Za-z0-9_.-]', '_', text)

@@ -6,7 +6,7 @@ import dataset
 import numpy as np
 import tensorflow as tf
 import tensors
-from differences import relative
+from differences import by_name
 
 
 def load(work: str, name: str) -> dict:
@@ -24,7 +24,7 @@ def batches(work: str, kind: str) -> list:
 
 
 def different_predictions(work: str, predict, counts=None) -> dict:
-    """{name: greatest difference, relative}; that of texts is the number of those that differ.
+    """{name: greatest difference, relative}; that of texts is the number of those that differ. {} where nothing counts.
 
     Args:
         predict: (features of a batch) -> {name: tensor}.
@@ -36,8 +36,6 @@ def different_predictions(work: str, predict, counts=None) -> dict:
     added = sorted(expected.keys() - found[0].keys())
     if added:
         raise ValueError(f'the model_fn adds the predictions {", ".join(added)}; migrate one that adds none')
-    rows = np.concatenate([counts(features) for features in taken]) if counts else slice(None)
-    return {
-        name: relative(value.numpy()[rows], np.concatenate([one[name] for one in found])[rows])
-        for name, value in expected.items()
-    }
+    rows = np.concatenate([counts(features) for features in taken]) if counts else None
+    expected = {name: value.numpy() for name, value in expected.items()}
+    return by_name(expected, {name: np.concatenate([one[name] for one in found]) for name in expected}, rows)

@@ -62,10 +62,8 @@ def on_examples(predict, described):
             rows &= ~np.any(np.reshape(values == missing(values.dtype), [len(rows), -1]), 1)
     predicted = predict(examples=tf.constant(examples(features, described)))
     expected = recorded.load(WORK, 'predictions')
-    return {
-        name: differences.relative(expected[name][: len(value)][rows], value.numpy()[rows])
-        for name, value in predicted.items()
-    }
+    of_the_batch = {name: expected[name][: len(value)] for name, value in predicted.items()}
+    return differences.by_name(of_the_batch, {name: value.numpy() for name, value in predicted.items()}, rows)
 
 
 def dense(value):
