@@ -199,7 +199,8 @@ def remove_unfinished(model_dir: str) -> None:
     names = checkpoint_errors.names(model_dir)
     for name in names:
         part = re.match(r'(model\.ckpt-.*?)(\.data-|\.index\.tempstate)', name)
-        if part and f'{part[1]}.index' not in names:
+        index = f'{part[1]}.index' if part else ''  # the list of a remote file system may lack it for a while
+        if part and index not in names and not checkpoint_errors.exists(os.path.join(model_dir, index)):
             removal.file(os.path.join(model_dir, name), _OF_CHECKPOINT)
         elif re.fullmatch(r'model\.ckpt-.*_temp', name):
             removal.files_below(os.path.join(model_dir, name), _PART)

@@ -11,7 +11,7 @@ from estimator_trainer.this_process.log import day
 
 DONE, PRUNED, STOPPED, FAILED = 'done', 'pruned', 'stopped', 'failed'
 LOST, ALIVE, UNKNOWN = 'lost', 'alive', 'unknown'
-FRESH_SECS = 30  # a chief that has written so lately lives, on another machine perhaps
+FRESH_SECS = 30  # a chief that has written so lately lives, on another machine perhaps, whose clock may be ahead
 _WHY = {
     training_file.MAX_STEPS: 'all steps are trained',
     training_file.EARLY_STOPPING: 'it stopped early, because the metric no longer improved',
@@ -80,7 +80,7 @@ def judge(
         return Verdict(ALIVE, status_file.DOING.get(_text(status.get('state')), 'starts'))
     code = exit_code(training)
     is_over = state in (training_file.ENDED, training_file.STOPPED, None) or code is not None
-    may_live = now - written < FRESH_SECS and not holders.trainer_has_left
+    may_live = abs(now - written) < FRESH_SECS and not holders.trainer_has_left
     if holders.trainer or (may_live and not is_over):
         return Verdict(ALIVE, status_file.DOING.get(_text(state), 'starts'))
     if state == training_file.ENDED:

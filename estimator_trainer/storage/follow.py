@@ -16,7 +16,7 @@ from estimator_trainer import exit_codes
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.run_dir import files, protocol, removal, training_file
 from estimator_trainer.storage import fetch, names, snapshot
-from estimator_trainer.storage.sender import REFUSED_SECS, Patience, RunEnd
+from estimator_trainer.storage.sender import REFUSED_SECS, Patience, RunEnd, ScratchFails
 from estimator_trainer.storage.share import Share
 from estimator_trainer.storage.store import Store, StoreError, Version
 
@@ -150,7 +150,10 @@ class Follower:
             except StoreError as error:
                 self._failed(error)
                 pause = min(self._patience.pause, _LONGEST_PAUSE_SECS)
-            except Exception as error:  # of the scratch folder, or a mistake of ours: the task must not wait for it
+            except OSError as error:
+                self._failed(ScratchFails(error))
+                pause = min(self._patience.pause, _LONGEST_PAUSE_SECS)
+            except Exception as error:  # a mistake of ours: the task must not wait for it
                 _log.exception('fetching has failed')
                 self.verdict = RunEnd(exit_codes.CANNOT_WRITE, f'{type(error).__name__}: {error}')
             else:

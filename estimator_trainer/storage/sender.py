@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from estimator_trainer import exit_codes
+from estimator_trainer.run_dir import file_errors
 from estimator_trainer.storage.lease import Lease, LeaseLost, NoLease
 from estimator_trainer.storage.mirror import Mirror
 from estimator_trainer.storage.send_speed import SendSpeed, SentCheckpoint
@@ -31,11 +32,24 @@ class RunEnd(NamedTuple):
     why: str
 
 
+class ScratchFails(StoreRefused):
+    """The scratch folder fails.
+
+    Attributes:
+        code: the exit code of a run that it ends.
+    """
+
+    def __init__(self, error: OSError):
+        super().__init__(f'the scratch folder fails: {error}')
+        self.code = file_errors.exit_code(error.errno)
+
+
 class Patience:
     """When to warn of a store that fails, when to try again, and when to end the run. Pure: time is an argument."""
 
     def __init__(self, max_unpushed_secs: float, refused_secs: float = REFUSED_SECS, done: str = 'sent'):
-        self._most, self._done = {StoreUnavailable: max_unpushed_secs, StoreRefused: refused_secs}, done
+        self._most = {StoreUnavailable: max_unpushed_secs, StoreRefused: refused_secs, ScratchFails: REFUSED_SECS}
+        self._done = done
         self._since: float | None = None  # it has failed in a row
         self._refused_since: float | None = None  # it has refused in a row: one refusal after an outage ends nothing
         self._warn_at = 0.0
@@ -58,9 +72,10 @@ class Patience:
         secs, refused = now - since, isinstance(error, StoreRefused)
         refused_since = now if self._refused_since is None else self._refused_since
         self._refused_since = refused_since if refused else None
-        most = self._most[StoreRefused if refused else StoreUnavailable]
+        most = self._most[type(error) if type(error) in self._most else StoreRefused if refused else StoreUnavailable]
         if (now - refused_since if refused else secs) >= most:
             code = exit_codes.CANNOT_WRITE if refused else exit_codes.NOT_SENT
+            code = error.code if isinstance(error, ScratchFails) else code
             return None, RunEnd(code, f'{error}; not everything could be {self._done} for {secs:.0f} s')
         if now < self._warn_at:
             return None, None
@@ -164,7 +179,7 @@ class Sender:
         return self._tries >= _LAST_TRIES and self._clock() - self._changing_since >= REFUSED_SECS
 
     def _failed(self, error: StoreError | OSError, last: bool) -> None:
-        known = error if isinstance(error, StoreError) else StoreRefused(f'the scratch folder fails: {error}')
+        known = error if isinstance(error, StoreError) else ScratchFails(error)
         warning, self._verdict = self._patience.failed(known, self._clock())
         if warning:
             _log.warning('WARNING: %s', warning)

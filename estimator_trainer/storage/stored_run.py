@@ -13,7 +13,7 @@ from estimator_trainer.config import urls
 from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.lifecycle import ending as task_ending
-from estimator_trainer.run_dir import ownership, protocol
+from estimator_trainer.run_dir import file_errors, ownership, protocol
 from estimator_trainer.storage import (
     child,
     connection,
@@ -71,6 +71,8 @@ def _run_with_signals(
             return _run(arguments, config, environ, scratch, share, relay)
     except UsageError as error:
         return _fail(exit_codes.USAGE, str(error), environ, share)
+    except ownership.TakenElsewhere as error:
+        return _fail(error.exit_code, str(error), environ, share)
     except lease.LeaseTaken as error:
         text = f'--model_dir={url}: {share.holder} on {error} is at work there. Wait for it, or stop it.'
         return _fail(exit_codes.MODEL_DIR_TAKEN, text, environ, share)
@@ -81,7 +83,7 @@ def _run_with_signals(
     except store.StoreError as error:
         return _fail(exit_codes.CANNOT_WRITE, f'--model_dir={url}: {error}', environ, share)
     except OSError as error:
-        return _fail(exit_codes.CANNOT_WRITE, f'--scratch_dir={scratch}: {error}', environ, share)
+        return _fail(file_errors.exit_code(error.errno), f'--scratch_dir={scratch}: {error}', environ, share)
     except signals.Stopped as stopped:
         _log.info('stopped before the training had begun')
         return stopped.code

@@ -141,6 +141,14 @@ def test_what_is_unfinished_goes_and_nothing_else(model_dir):
     assert content(model_dir) == before
 
 
+def test_a_checkpoint_whose_index_is_not_listed_yet_keeps_its_data(model_dir, monkeypatch):
+    before = content(model_dir)
+    listed = [name for name in os.listdir(model_dir) if not name.endswith('.index')]
+    monkeypatch.setattr(checkpoints.checkpoint_errors, 'names', lambda folder: listed)
+    checkpoints.remove_unfinished(str(model_dir))
+    assert content(model_dir) == before
+
+
 def absolute(model_dir, folder):
     """The state file as Estimator writes it, of a model_dir that was at `folder`."""
     v1.train.update_checkpoint_state(

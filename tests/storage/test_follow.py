@@ -1,11 +1,15 @@
 """What one task sends and another one follows, with a store in memory and threads that were not started."""
 
+import errno
 import json
+import os
+import types
 
 import pytest
 
 pytest.importorskip('obstore')
 
+from estimator_trainer import exit_codes  # noqa: E402
 from estimator_trainer.storage import follow, names, share, store  # noqa: E402
 from tests import fakes  # noqa: E402
 from tests.storage.machines import URL, Machine, Watched  # noqa: E402
@@ -212,6 +216,29 @@ def test_a_worker_sends_its_profiles_alone(tmp_path, remote, chief):
     machine.write('plugins/profile/steps-1-2/worker-1.xplane.pb', 'profile')
     assert sends.push() and sends.operations == 1
     assert remote.contents()['plugins/profile/steps-1-2/worker-1.xplane.pb'] == 'profile'
+
+
+@pytest.mark.parametrize('mine', [EVALUATOR, WORKER])
+@pytest.mark.parametrize(
+    'number, code', [(errno.ESTALE, exit_codes.FILES_AWAY), (errno.ENOSPC, exit_codes.CANNOT_WRITE)]
+)
+def test_a_scratch_folder_that_fails_ends_the_task_after_a_while(tmp_path, remote, monkeypatch, mine, number, code):
+    clock = fakes.Clock()
+    following = follow.Follower(remote, str(tmp_path), mine, BOUNDS, clock=clock)
+    following._over = types.SimpleNamespace(wait=lambda secs: clock.sleep(secs))
+    ends = 30
+
+    def look():
+        if ends is None or clock.now < ends:
+            raise OSError(number, os.strerror(number), 'checkpoint')
+        following._over = types.SimpleNamespace(wait=lambda secs: True)
+
+    monkeypatch.setattr(following, 'look', look)
+    following._run()
+    assert following.verdict is None
+    ends, following._over = None, types.SimpleNamespace(wait=lambda secs: clock.sleep(secs))
+    following._run()
+    assert following.verdict.code == code and 30 + 60 <= clock.now < 30 + 120
 
 
 def test_a_store_that_is_away_ends_an_evaluator_and_no_worker(tmp_path, remote):

@@ -1,6 +1,8 @@
 """When the thread that sends a run looks again, and when it ends the run."""
 
+import errno
 import logging
+import os
 import types
 
 import pytest
@@ -109,6 +111,14 @@ def test_a_full_scratch_folder_is_waited_for_as_a_store_that_refuses(said):
     sender, clock = play(for_ever)
     assert sender.verdict.code == exit_codes.CANNOT_WRITE and 'No space left on device' in sender.verdict.why
     assert 60 <= clock.now < 120 and any('No space left' in line for line in said())
+
+
+def test_an_error_of_the_scratch_folder_that_may_pass_is_one_that_a_restart_may_mend():
+    def during(mirror):
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), 'sent.json')
+
+    sender, clock = play(during)
+    assert sender.verdict.code == exit_codes.FILES_AWAY and 60 <= clock.now < 120
 
 
 def test_a_file_that_still_changes_when_the_run_has_ended_is_left_out_at_last(said):

@@ -189,6 +189,21 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, remote, monkeypatch,
     assert lease_of(remote)['released']
 
 
+def test_a_folder_that_may_come_back_and_one_that_another_machine_has(tmp_path, remote, monkeypatch, capsys):
+    def away(*args):
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(stored_run.fetch, 'fetch', away)
+    assert start(tmp_path) == exit_codes.FILES_AWAY
+
+    def taken(*args, **kwargs):
+        raise stored_run.ownership.TakenElsewhere(f'{URL}: process 7 on node-2 trains there')
+
+    monkeypatch.setattr(stored_run.ownership, 'take', taken)
+    assert start(tmp_path) == exit_codes.MODEL_DIR_TAKEN
+    assert 'process 7 on node-2 trains there' in capsys.readouterr().err
+
+
 def test_a_sent_json_that_the_machine_has_torn_is_named(tmp_path, remote, capsys):
     (tmp_path / 'mine' / 'run').mkdir(parents=True)
     (tmp_path / 'mine' / 'run' / 'config.json').write_text('{}')

@@ -187,6 +187,8 @@ def test_one_attempt_needs_no_table(tmp_path):
         ('ended', Holders(), 0, 'done', 'is done: it stopped early'),
         ('stopped', Holders(), 0, 'stopped', 'was told to stop, and saved; the same command resumes'),
         (None, Holders(), 0, 'unknown', 'has no training.json'),
+        ('training', Holders(), -20, 'alive', 'trains'),  # the other machine's clock is ahead
+        ('training', Holders(), -1200, 'lost', 'is gone: no process has the model_dir'),
     ],
 )
 def test_verdicts_of_a_process_alone(state, alive, age, kind, words):
