@@ -100,10 +100,10 @@ def run(arguments: Sequence[str], switches: Mapping[str, list[str]]) -> None:
 
 def _options() -> list[str]:
     """The options with which this Python was started."""
-    found = list(subprocess._args_from_interpreter_flags())  # type: ignore[attr-defined]
+    options = list(subprocess._args_from_interpreter_flags())  # type: ignore[attr-defined]
     if getattr(sys.stdout, 'write_through', False):  # which -u sets; sys.flags does not have it
-        found.append('-u')
-    return found
+        options.append('-u')
+    return options
 
 
 def child_environment(environment: Mapping[str, str], switches: Mapping[str, list[str]]) -> dict:
