@@ -121,7 +121,7 @@ def test_a_file_system_that_hangs_is_no_stall(tmp_path):
     files.call(lambda: answers.wait(BOUND_SECS), None)
     assert all(watch.look(now) for now in range(0, 100, 2)) and not watch.stalled and watch.training is None
     answers.set()
-    files.wait()
+    assert files.wait(60)
     files._secs = BOUND_SECS
     assert watch.look(100) and watch.training.step == 5 and not watch.stalled
 
