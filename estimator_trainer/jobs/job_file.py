@@ -14,9 +14,8 @@ from estimator_trainer.jobs.job import Job, JobError
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.this_process import isolate
 
-_NOBODY = (
-    65534  # the owner of root's files in a user namespace without root, unless sysctl kernel.overflowuid says other
-)
+# The owner of root's files in a user namespace without root, unless sysctl kernel.overflowuid names another one.
+_NOBODY = 65534
 
 
 def is_one(name: str) -> bool:

@@ -105,7 +105,7 @@ def warn_of_weights(flag: str, ops: Iterable[tf.Operation], applied: Collection[
         flag: for which that matters.
         ops: of a step, all in one graph.
         applied: the names of the variables that were given to such an apply_gradients.
-        how: what becomes of the others.
+        how: the other weights are updated, as the end of a sentence.
     """
     weights = names_of(v1.trainable_variables()) - set(applied)
     ops = list(ops) if weights else []
@@ -118,8 +118,8 @@ def warn_of_weights(flag: str, ops: Iterable[tf.Operation], applied: Collection[
     }
     if changed:
         _log.warning(
-            'WARNING: %s: no optimizer that TensorFlow knows applies gradients to %s, such as where a class has an '
-            'apply_gradients of its own: each of them is updated %s.',
+            'WARNING: %s: the updates of %s come from no apply_gradients of TensorFlow, but maybe from that of a class '
+            'of the job. They are made %s.',
             flag,
             ' and '.join(sorted(changed)[:2]) + (f' and {len(changed) - 2} more' if len(changed) > 2 else ''),
             how,

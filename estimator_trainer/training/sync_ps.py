@@ -127,7 +127,7 @@ class _Updates:
             )
         train_op = spec.train_op if isinstance(spec.train_op, tf.Operation) else spec.train_op.op
         changing = step_graph.needed([train_op])
-        replica_effects.warn_of_weights('--sync_ps', changing, self._variables, 'by the batches of the chief alone')
+        replica_effects.warn_of_weights('--sync_ps', changing, self._variables, 'from the batches of the chief alone')
         own = agreement.placeholder()
         (most,) = own.shape.as_list()
         in_step = parameter_server.Meeting('step', self._worker, self._workers, most)
