@@ -141,6 +141,9 @@ command and its exit codes.
 filters of each convolution (32 in `mnist`; 32,64 in `fashion_mnist`; each is followed by a pooling). `--dry_run` shows
 their values, and the params of `wide_and_deep` ([flights.md](flights.md)).
 
+`step` and `cosine` are functions of the global step, with the `steps_per_epoch` and `max_steps` of this start. If a run
+goes on with another global batch, its rate may jump: give it `decay_epochs` and a `learning_rate` that fit.
+
 ## Exit codes
 
 If the code is below 128, the failure is permanent: the same command would fail the same way. If it is 128 or more, the

@@ -98,6 +98,8 @@ class Mirror:
                 raise FileChanged(names.POINTER)  # the news go first
             try:
                 self._lease.check()
+                if op.source is None and names.is_last_export(op.name, known, local):
+                    continue  # no trainer removes it: a cleaner of old files has
                 if op.source is None:
                     self._refuse_an_emptied_folder(known)  # it may have been half empty when the pass began
                     if self._is_there(op.name) and op.name not in local and not names.unit_of(op.name):
@@ -156,7 +158,7 @@ class Mirror:
         self._remember(name, None, replaces or Version(None))
         try:
             if content.size > ONE_REQUEST_BYTES:
-                version = self._store.write_parts(name, self._checked(content))
+                version = self._store.write_parts(name, content.size, self._checked(content))
             else:
                 version = self._store.write(name, b''.join(content.chunks()), replaces)
         except Conflict:

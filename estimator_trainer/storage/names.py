@@ -86,6 +86,17 @@ def unit_of(name: str) -> str | None:
     return checkpoint_of(name) or export_of(name)
 
 
+def is_last_export(name: str, known: Iterable[str], local: Iterable[str]) -> bool:
+    """Whether the file is of a SavedModel that is known, or names one, and no other SavedModel of its folder is here."""
+    unit, folder = export_of(name), '/'.join(name.split('/')[:2])
+    if not unit and name != file_names.BEST_EXPORT:
+        return False
+    if unit and not any(is_last_of_unit(each) for each in known if export_of(each) == unit):
+        return False
+    others = {export_of(each) for each in local if is_last_of_unit(each)} - {unit, None}
+    return not any(other and other.startswith(f'{folder}/') for other in others)
+
+
 def is_last_of_unit(name: str) -> bool:
     """Whether the file is the one without which nobody takes its checkpoint or SavedModel for one."""
     return (

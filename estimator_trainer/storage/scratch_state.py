@@ -13,7 +13,7 @@ import os
 from collections.abc import Collection
 from typing import Any
 
-from estimator_trainer.run_dir import protocol
+from estimator_trainer.run_dir import locks, protocol
 from estimator_trainer.storage.store import Object, Version
 
 NAME = 'sent.json'
@@ -52,8 +52,15 @@ class ScratchState:
 
     @property
     def tokens(self) -> list[str]:
-        """Of the leases that only a process of this folder can have written. All but this process have ended."""
+        """Of the leases that only a process of this folder can have written."""
         return [*([self.token] if self.token else []), *self._claims]
+
+    @property
+    def ended(self) -> list[str]:
+        """Those of `tokens` whose processes have ended, as this one has the lock of the folder. Where the folder is on
+        a network file system, a machine may not see the lock of another one: what that one has written may be in use.
+        """
+        return self.tokens if self.boot in ('', locks.boot_id()) else []
 
     def continues(self, token: str | None) -> bool:
         """Whether the run in the folder is that of this lease, or newer: nobody else has had the store since."""

@@ -5,6 +5,7 @@ conditional on the version that it replaces.
 """
 
 import contextlib
+import math
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -15,7 +16,8 @@ from estimator_trainer.storage.store_errors import StoreError as StoreError
 from estimator_trainer.storage.store_errors import StoreRefused as StoreRefused
 
 # Parts that are sent at once share the line, and each of them must be through before its request is given up.
-_IN_PARTS: Any = {'use_multipart': True, 'chunk_size': 8 << 20, 'max_concurrency': 2}
+_PART_BYTES, _AT_ONCE = 8 << 20, 2
+_MOST_PARTS = 10_000  # of an object, at Amazon and Google
 _CHUNK_BYTES = 1 << 20  # of what is fetched; a request that has brought one is followed by another if it breaks off
 ONE_REQUEST_BYTES = 16 << 20  # what is larger goes in parts
 
@@ -163,20 +165,25 @@ class Store:
             return found[1]
         raise Conflict(f'{self.url}: {name} was written by somebody else')
 
-    def write_parts(self, name: str, parts: Iterable[bytes]) -> Version:
-        """Writes a large object, without a condition. It is visible when all of it has arrived."""
+    def write_parts(self, name: str, size: int, content: Iterable[bytes]) -> Version:
+        """Writes a large object, without a condition. It is visible when all of it has arrived.
+
+        Args:
+            size: of the content, in bytes.
+        """
         import obstore
 
         with self._errors(f'be written ({name})'):
-            return _version(obstore.put(self._objects, name, iter(parts), **_IN_PARTS))
+            return _version(obstore.put(self._objects, name, iter(content), **_in_parts(size)))
 
     def put_file(self, name: str, path: str) -> None:
         """Writes an object from a file, whatever is there. It is visible when all of it has arrived."""
         import obstore
 
         with open(path, 'rb') as file, self._errors(f'be written ({name})'):
-            large = os.fstat(file.fileno()).st_size > ONE_REQUEST_BYTES
-            obstore.put(self._objects, name, file, **(_IN_PARTS if large else {'use_multipart': False}))
+            size = os.fstat(file.fileno()).st_size
+            large = size > ONE_REQUEST_BYTES
+            obstore.put(self._objects, name, file, **(_in_parts(size) if large else {'use_multipart': False}))
 
     def delete(self, name: str) -> None:
         """Deletes an object, if it is there."""
@@ -200,6 +207,12 @@ class Store:
     def _errors(self, done: str, passed: tuple = (FileNotFoundError,)) -> contextlib.AbstractContextManager[None]:
         """Turns obstore's errors into ours, but for those in `passed`."""
         return store_errors.translated(f'{self.url} cannot {done}', passed)
+
+
+def _in_parts(size: int) -> Any:
+    """The options of a request that sends so many bytes."""
+    part = max(_PART_BYTES, math.ceil(size / _MOST_PARTS))
+    return {'use_multipart': True, 'chunk_size': part, 'max_concurrency': _AT_ONCE}
 
 
 def _object(meta: Any) -> Object:

@@ -138,7 +138,7 @@ def _run(
             def say(owner: str, secs: float) -> None:
                 _log.info(said, url, share.holder, owner, secs)
 
-            before = relay.wait_for(lambda: own_lease.acquire(*known.tokens, say=say, claim=known.claim))
+            before = relay.wait_for(lambda: own_lease.acquire(*known.ended, say=say, claim=known.claim))
             stack.enter_context(own_lease.kept())
             if known.token and not known.continues(before):
                 _log.info('%s: somebody else was at work there, or removed it: the scratch folder is fetched anew', url)

@@ -46,7 +46,7 @@ def make(
     by_chance = _left_to_chance(setup.plan, spec) if matters else []
     if why is None and by_chance:
         why = (
-            f'the step reads {by_chance[0]} beside an operation that changes it, and neither waits for the other: '
+            f'the step uses {by_chance[0]} beside an operation that changes it, and neither waits for the other: '
             'calls of several steps would run them in another order'
         )
     if why is None:
@@ -66,7 +66,7 @@ def _left_to_chance(plan: Plan, spec: EstimatorSpec) -> list[str]:
         names = step_order.left_to_chance([train_op, spec.loss.op])
     if names and plan.config.deterministic and plan.is_chief:
         _log.warning(
-            'WARNING: --deterministic: the step reads %s beside an operation that changes it. Two runs may differ, as '
+            'WARNING: --deterministic: the step uses %s beside an operation that changes it. Two runs may differ, as '
             'neither waits for the other; let one of them wait, by tf.control_dependencies',
             ', '.join(names[:3]),
         )

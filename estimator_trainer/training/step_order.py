@@ -1,23 +1,27 @@
-"""Which variables a step reads beside their update, so that chance decides which value it reads.
+"""Which variables a step uses beside their update, so that chance decides which value it reads.
 
 TensorFlow runs two operations in any order if neither waits for the other: two optimizers of a GAN in a `tf.group`, a
 learning rate of the global step beside the operation that counts it, a moving average beside the update of its
-variable. Single steps and calls of several steps compute such a step in other orders, and so may two runs.
+variable, two draws of one `tf.random.Generator`. Single steps and calls of several steps compute such a step in other
+orders, and so may two runs.
 """
 
 import collections
 import graphlib
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 
 import tensorflow as tf
 
 from estimator_trainer.training import step_graph
 
 _NO_VALUE = {'Identity', 'VarIsInitializedOp', 'VariableShape'}  # take a handle, and read no value
+_SUMS = {'AssignAddVariableOp', 'AssignSubVariableOp'}  # of whole numbers they are the same in any order
 
 
 def left_to_chance(targets: Iterable[tf.Operation]) -> list[str]:
-    """The names of the variables that some operation reads and another one changes, where neither waits for the other.
+    """The names of the variables that some operation changes and another one reads or changes, where neither waits for
+    the other.
 
     Not looked at: variables of TensorFlow 1, and steps with its loops and conditions, which take one step a call.
 
@@ -37,20 +41,27 @@ def left_to_chance(targets: Iterable[tf.Operation]) -> list[str]:
         users = writers if functions.may_write(op) else readers
         for name in variables:
             users[name].append(op)
-    both = [name for name in writers if name in readers]
+    pairs = {name: [*_in_pairs(readers[name], changes)] for name, changes in writers.items()}
     marks: dict[tf.Operation, int] = {}
-    for name in both:
-        for op in (*readers[name], *writers[name]):
+    for pair in itertools.chain(*pairs.values()):
+        for op in pair:
             marks.setdefault(op, 1 << len(marks))
     behind = _behind(ops, marks)
 
     def are_ordered(one: tf.Operation, other: tf.Operation) -> bool:
         return bool(behind[one] & marks[other] or behind[other] & marks[one])
 
-    def is_by_chance(name: str) -> bool:
-        return not all(are_ordered(reader, writer) for reader in readers[name] for writer in writers[name])
+    return sorted(name for name in pairs if not all(are_ordered(*pair) for pair in pairs[name]))
 
-    return sorted(name for name in both if is_by_chance(name))
+
+def _in_pairs(
+    readers: Iterable[tf.Operation], writers: Iterable[tf.Operation]
+) -> Iterator[tuple[tf.Operation, tf.Operation]]:
+    """The operations on a variable whose order matters, two by two."""
+    yield from itertools.product(readers, writers)
+    for one, other in itertools.combinations(writers, 2):
+        if not ({one.type, other.type} <= _SUMS and one.inputs[1].dtype.is_integer):
+            yield one, other
 
 
 def _behind(ops: Iterable[tf.Operation], marks: Mapping[tf.Operation, int]) -> dict[tf.Operation, int]:

@@ -69,6 +69,24 @@ def test_what_a_cleaner_of_old_files_removes_stays_in_the_store(tmp_path, remote
     assert remote.contents() == before and remote.contents().keys() > {'model.ckpt-10.index', 'config.json'}
 
 
+def test_the_last_export_that_a_cleaner_removes_stays_in_the_store(tmp_path, remote):
+    machine = Machine(tmp_path, remote).start()
+    train(machine)
+    machine.push()
+    before = remote.contents()
+    exports = {name for name in before if name.startswith('export/')}
+    for path in machine.run.glob('export/best/**/*'):
+        if path.is_file():
+            path.unlink()
+    machine.push()
+    assert remote.contents() == before and len(exports) == 3
+    machine.export(3)  # a better one
+    machine.push()
+    assert {name for name in remote.contents() if name.startswith('export/')} == {
+        *('export/best/3/variables', 'export/best/3/saved_model.pb', 'export/best/best.json')
+    }
+
+
 def test_events_that_a_cleaner_removes_stay_in_the_store(tmp_path, remote):
     machine = Machine(tmp_path, remote).start()
     train(machine)

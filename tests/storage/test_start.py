@@ -14,7 +14,7 @@ pytest.importorskip('obstore')
 
 from estimator_trainer import exit_codes  # noqa: E402
 from estimator_trainer.config import trainer_config  # noqa: E402
-from estimator_trainer.run_dir import protocol  # noqa: E402
+from estimator_trainer.run_dir import locks, protocol  # noqa: E402
 from estimator_trainer.storage import child, connection, lease, names, scratch_state, share, signals, store, stored_run  # noqa: E402
 from tests.storage.memory_store import URL, MemoryStore  # noqa: E402
 
@@ -120,6 +120,17 @@ def test_a_lease_that_the_store_writes_late_is_still_ours(tmp_path):
     ]
     found.hold('third')
     assert scratch_state.ScratchState(str(tmp_path), URL).tokens == ['third']
+
+
+@pytest.mark.parametrize('boot, ended', [('this', ['token']), ('', ['token']), ('another', [])])
+def test_only_on_the_same_machine_it_is_known_that_a_process_has_ended(tmp_path, monkeypatch, boot, ended):
+    """Two machines that share a scratch folder by a network file system may both have its lock."""
+    monkeypatch.setattr(locks, 'boot_id', lambda: 'this')
+    known = scratch_state.ScratchState(str(tmp_path), URL)
+    known.boot = boot
+    known.hold('token')
+    found = scratch_state.ScratchState(str(tmp_path), URL)
+    assert (found.ended, found.tokens) == (ended, ['token'])
 
 
 def ends(kind):

@@ -155,12 +155,18 @@ def test_two_parts_are_sent_at_once(tmp_path, monkeypatch):
     path.write_bytes(bytes(32 * MIB))
     try:
         remote = connection.open_for_reading('s3://bucket/run', environ)
-        remote.write_parts('large', (bytes(MIB) for _ in range(32)))
+        remote.write_parts('large', 32 * MIB, (bytes(MIB) for _ in range(32)))
         remote.put_file('large', str(path))
     finally:
         server.shutdown()
         server.server_close()
     assert seen == {'now': 0, 'most': 2, 'bytes': 64 * MIB}
+
+
+@pytest.mark.parametrize('size', [32 * MIB, 80_000 * MIB, 80_001 * MIB, 5_000_000 * MIB])
+def test_an_object_of_any_size_has_as_many_parts_as_stores_take(size):
+    part = store._in_parts(size)['chunk_size']
+    assert -(-size // part) <= 10_000 and part >= 8 * MIB
 
 
 def provided_by(error):

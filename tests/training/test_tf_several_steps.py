@@ -216,7 +216,7 @@ def test_a_variable_that_is_read_beside_its_update_means_one_step_a_call(tmp_pat
     with caplog.at_level(logging.INFO, 'estimator_trainer'):
         calls = trained(tmp_path, 'auto', train_op=averages_beside)[3]
     assert calls == list(range(1, STEPS + 1))
-    assert 'one step a call: the step reads weights beside an operation that changes it' in caplog.text
+    assert 'one step a call: the step uses weights beside an operation that changes it' in caplog.text
 
 
 @pytest.mark.parametrize('deterministic', [True, False])
@@ -228,7 +228,7 @@ def test_deterministic_runs_are_told_of_it_with_any_steps_per_call(caplog, deter
         spec = tf.estimator.EstimatorSpec('train', loss=weight**2, train_op=train_op)
         several, why = several_steps.make(fakes.Setup(plan), spec, [], None, tf.cast(step, tf.int64))
     assert (several, why) == (None, '')
-    assert ('WARNING: --deterministic: the step reads weight beside' in caplog.text) == deterministic
+    assert ('WARNING: --deterministic: the step uses weight beside' in caplog.text) == deterministic
 
 
 @pytest.mark.parametrize(

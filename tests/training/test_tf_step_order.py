@@ -79,6 +79,27 @@ def change_in_a_legacy_function(features):
     return tf.group(descend(loss), function.Defun(func_name='counts')(lambda: count.assign_add(1.0))()), loss
 
 
+def two_draws(features):
+    generator = tf.random.Generator.from_seed(3)
+    masks = [tf.cast(generator.uniform([4]) < 0.5, tf.float32) for _ in range(2)]
+    loss = tf.reduce_mean((features * masks[0] * variable('w') + masks[1] * variable('v')) ** 2)
+    return descend(loss), loss
+
+
+def two_sums(features):
+    count, steps = variable('count', trainable=False), variable('steps', 0, trainable=False)
+    loss = tf.reduce_mean((features * variable('w')) ** 2)
+    of_batch = [count.assign_add(tf.reduce_mean(features * by), read_value=False) for by in (0.3, 0.7)]
+    return tf.group(descend(loss), of_batch, [steps.assign_add(1, read_value=False) for _ in range(2)]), loss
+
+
+def sums_that_wait(features):
+    count = variable('count', trainable=False)
+    loss = tf.reduce_mean((features * variable('w')) ** 2)
+    with tf.control_dependencies([count.assign_add(0.3, read_value=False)]):
+        return tf.group(descend(loss), count.assign_add(0.7, read_value=False)), loss
+
+
 @pytest.mark.parametrize(
     'model, names',
     [
@@ -92,6 +113,9 @@ def change_in_a_legacy_function(features):
         (adversaries, ['critic', 'maker']),
         (another_loss, ['w']),
         (change_in_a_legacy_function, ['count']),
+        (two_draws, ['StateVar']),
+        (two_sums, ['count']),
+        (sums_that_wait, []),
     ],
 )
 def test_what_a_step_leaves_to_chance(model, names):
