@@ -3,9 +3,9 @@
 Never imports TensorFlow.
 """
 
-from tf_config.cluster import ROLES, STRATEGIES, Cluster, Task, for_tensorflow, make, number_of_tasks, render
+from tf_config.cluster import ROLES, STRATEGIES, Cluster, Task, for_program, for_tensorflow, make, number_of_tasks, render
 from tf_config.lint import Finding, Parsed, TfConfigError, auto_strategy, check, parse
-from tf_config.resolvers import SOURCES, Layout, ResolverError, from_environment, read_layout, resolve
+from tf_config.resolvers import SOURCES, Layout, ResolverError, from_environment, read_layout, resolve, started_with_others
 
 __all__ = [
     'ROLES',
@@ -20,6 +20,7 @@ __all__ = [
     'TfConfigError',
     'auto_strategy',
     'check',
+    'for_program',
     'for_tensorflow',
     'from_environment',
     'make',
@@ -28,4 +29,5 @@ __all__ = [
     'read_layout',
     'render',
     'resolve',
+    'started_with_others',
 ]

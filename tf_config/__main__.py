@@ -1,4 +1,4 @@
-"""python -m tf_config check | show | make | probe: exit code 0, or 64 on a bad TF_CONFIG or argument. `probe` ends with
+"""python -m tf_config check | show | export | make | probe: exit code 0, or 64 on a bad TF_CONFIG or argument. `probe` ends with
 1 if strangers can use the port."""
 
 import argparse
@@ -14,12 +14,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tf_config import addresses, inherited, stranger, tables
-from tf_config.cluster import ROLES, STRATEGIES, make, render
+from tf_config.cluster import ROLES, STRATEGIES, for_program, make, render
 from tf_config.lint import Parsed, TfConfigError, auto_strategy
 from tf_config.resolvers import SOURCES, read_layout, resolve
 
 BAD_USAGE, EXPOSED = 64, 1
-_READERS = {'check': 'say what is wrong with a TF_CONFIG', 'show': 'print a table of its tasks'}
+_READERS = {
+    'check': 'say what is wrong with a TF_CONFIG',
+    'show': 'print a table of its tasks',
+    'export': 'print the line that sets the TF_CONFIG of this task, for a program that reads it',
+}
 _MAKE = "print each task's TF_CONFIG for a new cluster"
 _PROBE = 'say what somebody without a key sees at a port'
 
@@ -120,6 +124,13 @@ def _show(args: argparse.Namespace) -> str:
     return '\n'.join(tables.aligned(rows))
 
 
+def _export(args: argparse.Namespace) -> str:
+    parsed, reason = _read(args)
+    if not parsed.cluster or parsed.task is None:
+        return f'# {reason}: a single process'
+    return f'export TF_CONFIG={shlex.quote(for_program(parsed.cluster, parsed.task))}'
+
+
 def _make(args: argparse.Namespace) -> str:
     places = _addresses(args.hosts or ['127.0.0.1'], args.base_port)
     cluster = make(args.workers, args.ps, args.evaluator, places)
@@ -169,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             text, code = _probe(args)
             print(text)
             return code
-        print({'check': _check, 'show': _show, 'make': _make}[args.command](args))
+        print({'check': _check, 'show': _show, 'export': _export, 'make': _make}[args.command](args))
     except TfConfigError as error:
         print(error, file=sys.stderr)
         return BAD_USAGE

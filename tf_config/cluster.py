@@ -99,6 +99,16 @@ def render(cluster: Cluster, task: Task) -> str:
     return json.dumps(document, separators=(',', ':'))
 
 
+def for_program(cluster: Cluster, task: Task) -> str:
+    """The TF_CONFIG of `task` for a program that reads it by itself.
+
+    With parameter servers an evaluator is no part of the cluster, as TensorFlow's RunConfig describes it: a session
+    whose program has a session_config of its own has no device filters, and waits for every task that is named.
+    """
+    is_apart = cluster.ps and task.role != 'evaluator'
+    return render(dataclasses.replace(cluster, evaluator=()) if is_apart else cluster, task)
+
+
 def for_tensorflow(cluster: Cluster, task: Task | None, strategy: str) -> str | None:
     """The TF_CONFIG that this process sets for TensorFlow, or None if TensorFlow needs none.
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import tf_config
 from estimator_trainer import compat
 from estimator_trainer.this_process import allocator
 from tf_config import inherited
@@ -86,6 +87,8 @@ def run(arguments: Sequence[str], switches: Mapping[str, list[str]]) -> None:
         if '--hosts' in switches:
             os.environ['ESTIMATOR_TRAINER_HOSTS'] = ','.join(switches['--hosts'])
         import estimator_trainer.compat.horovod  # noqa: F401 -- takes TF_CONFIG away; the program has what is left
+    else:
+        _say_who_is_alone(os.environ)
     command = [sys.executable, *_options(), *arguments]
     environment = child_environment(os.environ, switches)
     if '--keep-memory' in switches:
@@ -96,6 +99,17 @@ def run(arguments: Sequence[str], switches: Mapping[str, list[str]]) -> None:
     if os.name == 'nt':  # where exec gives the shell back while the program still runs
         sys.exit(subprocess.call(command, env=environment))
     os.execve(sys.executable, command, environment)
+
+
+def _say_who_is_alone(environ: Mapping[str, str]) -> None:
+    others = tf_config.started_with_others(environ)
+    if others and not environ.get('TF_CONFIG', '').strip():
+        print(
+            f'compat: {others}, and TF_CONFIG is not set: unless the program sets it, each of them trains alone, into '
+            'the same model_dir. `eval "$(python -m tf_config export)"` sets it in a task (docs/clusters.md)',
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _options() -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 from estimator_trainer import error_lines
 
 _NO_CHIEF = re.compile(r'If "cluster" is set in TF_CONFIG, it must have one "\w+" node')
+_ONE_BY_ONE = re.compile(r'Estimator\.\w+ cannot run in a cluster whose RunConfig has a strategy')
 
 
 def install(tf1: bool) -> None:
@@ -38,6 +39,11 @@ def cure_of(error: BaseException, tf1: bool) -> str | None:
             'the Estimator has no strategy, and TF_CONFIG names workers alone, which need one: give '
             f'RunConfig(train_distribute={strategy}), or parameter servers, as in '
             '`cluster --program=PROGRAM --workers=2 --ps=1`'
+        )
+    if isinstance(error, ValueError) and _ONE_BY_ONE.search(str(error)):
+        return (
+            'a cluster with a strategy trains by tf.estimator.train_and_evaluate alone: call it, with a TrainSpec and '
+            'an EvalSpec, in place of Estimator.train and Estimator.evaluate'
         )
     if isinstance(error, ModuleNotFoundError) and error.name == 'horovod':
         return (

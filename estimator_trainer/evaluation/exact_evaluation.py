@@ -1,7 +1,6 @@
 """An evaluation that counts each example once, whatever the batch size and the replicas."""
 
 import contextlib
-import inspect
 import logging
 import os
 from collections.abc import Callable
@@ -92,15 +91,11 @@ def with_exact_loss(model_fn: Callable[..., EstimatorSpec], restored: str | None
     Estimator's own metric `loss` is the mean over batches: it counts a short last batch as a full
     one. Replicas that got no examples at the end of the data count nothing.
     """
-    takes = inspect.signature(model_fn).parameters
-    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in takes.values())
-    bound = input_fns.bound(model_fn)  # such as params: the job's own value stays, as with Estimator
 
     def wrapped(features: Tensors, labels: Tensors, mode: Mode, params: Params, config: RunConfig) -> EstimatorSpec:
-        given: dict[str, Any] = dict(labels=labels, mode=mode, params=params, config=config)
-        if labels is not None and 'labels' not in takes and not takes_all:
+        given = input_fns.taken(model_fn, dict(labels=labels, mode=mode, params=params, config=config))
+        if labels is not None and 'labels' not in given and 'labels' not in input_fns.bound(model_fn):
             raise ValueError('The model_fn takes no labels, but the input_fn gives some.')
-        given = {name: each for name, each in given.items() if (takes_all or name in takes) and name not in bound}
         seed = config.tf_random_seed or 0  # a make_estimator may have taken it away
         with seeds.begun_anew(seed), first_weights.of_seed(seed):
             try:

@@ -229,6 +229,14 @@ def _parameters(function: Callable[..., object]) -> dict[str, bool]:
     }
 
 
+def taken(function: Callable[..., object], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of these arguments that a function takes by their names, and that nobody has bound."""
+    takes = inspect.signature(function).parameters
+    takes_all = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
+    has_bound = bound(function)  # such as params: the job's own value stays, as with Estimator
+    return {name: each for name, each in given.items() if (takes_all or name in takes) and name not in has_bound}
+
+
 def bound(function: Callable[..., object]) -> set[str]:
     """The names of the arguments that `functools.partial` has bound by name. The signature of a function still has
     them, and a call may replace their values."""

@@ -44,6 +44,7 @@ RUN_PARAMS = (
     'image_shape',
 )
 
+_FLAG_OF = {'batch_size': '--batch_size', 'max_steps': '--max_steps', 'seed': '--seed'}
 
 # The fields that are functions, with what each of them takes and gives.
 _FUNCTIONS = {
@@ -225,7 +226,10 @@ class Job(_Named):
             raise JobError(f'{problem[0].upper()}{problem[1:]}')
         for name, value in self.params.items():
             if name in RUN_PARAMS:
-                raise JobError(f'The trainer sets {name!r} itself: rename this param of the job.')
+                raise JobError(
+                    f'The trainer sets {name!r} itself: leave it out, and params[{name!r}] has the value of this run '
+                    f"({_FLAG_OF.get(name, 'docs/jobs.md')}). If the job means something else by it, rename it."
+                )
             problem = param_values.problem(value)
             if problem:
                 raise JobError(f'The default of param {name!r} is {problem}.')

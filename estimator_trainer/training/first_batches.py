@@ -106,7 +106,8 @@ def _unless_a_task_is_lost() -> Iterator[None]:
 def _warning(plan: Plan) -> str:
     return (
         f'all {plan.num_training_tasks} tasks train on the same examples: the first batch of each is the same, because '
-        f'the input_fn of job {plan.config.job} does not shard. Let it take the argument input_context, and begin with '
+        f'the input_fn of job {plan.config.job} does not shard. Let it take the argument input_context '
+        '(None in one process and in evaluations) and, if it is given, begin with '
         'dataset.shard(input_context.num_input_pipelines, input_context.input_pipeline_id), before it shuffles and '
         'batches; estimator_trainer.data.array_batches does so for arrays (docs/jobs.md).'
     )

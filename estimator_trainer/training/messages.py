@@ -99,6 +99,9 @@ def say_start(
         return
     if plan.is_chief and dataset is None and not can_serve and plan.config.export != ('none',):
         _log.info('no exports: the job has no serving_input_fn')
+    if plan.is_chief and dataset is None and plan.config.data_dir:
+        unread = 'WARNING: --data_dir=%s is of --dataset, which the job does not read: a path of its own is a --param'
+        _log.warning(unread, plan.config.data_dir)
     start, end = params.start_step, params.max_steps
     if start >= end:
         _log.info('step %d: training has reached --max_steps or --epochs (step %d) already', start, end)

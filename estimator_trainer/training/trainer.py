@@ -121,8 +121,8 @@ def input_fn_of(plan: Plan, dataset: 'job_data.Dataset | None') -> InputFnOfAll:
 def _warn_of_restart() -> None:
     _log.warning(
         "WARNING: this run resumes, and nothing shows that the input_fn uses params['start_step']. Unless its data "
-        'read it later, they begin anew, and their first examples are trained again. Let it skip what was trained, or '
-        'use array_batches or file_batches (docs/jobs.md).'
+        'read it later, they begin anew, and their first examples are trained again. Let it skip '
+        "params['start_step'] batches, or use array_batches or file_batches (docs/jobs.md)."
     )
 
 

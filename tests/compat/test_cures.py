@@ -28,6 +28,11 @@ def test_horovod_that_is_not_installed(tf1):
     assert cures.cure_of(ModuleNotFoundError("No module named 'other'", name='other'), tf1) is None
 
 
+def test_training_without_train_and_evaluate_in_a_cluster():
+    error = ValueError('Estimator.train cannot run in a cluster whose RunConfig has a strategy: call something else.')
+    assert 'tf.estimator.train_and_evaluate alone' in cures.cure_of(error, False)
+
+
 @pytest.mark.parametrize('error', [ValueError('another'), KeyError('chief'), RuntimeError(str(NO_CHIEF))])
 def test_of_other_errors_nothing_is_said(error):
     assert cures.cure_of(error, False) is None

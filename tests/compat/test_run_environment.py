@@ -29,6 +29,27 @@ def test_an_empty_entry_of_pythonpath_stays_the_current_folder(given, kept):
     assert found.split(os.pathsep) == [run._CHILD, *kept]
 
 
+_OF_SLURM = {'SLURM_JOB_ID': '3', 'SLURM_STEP_ID': '0', 'SLURM_PROCID': '1', 'SLURM_STEP_NUM_TASKS': '4'}
+_OF_MPI = {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '2', 'OMPI_COMM_WORLD_LOCAL_RANK': '0'}
+
+
+@pytest.mark.parametrize(
+    'environ, said',
+    [
+        ({}, ''),
+        (_OF_SLURM, 'compat: Slurm has started 4 tasks, and TF_CONFIG is not set'),
+        (_OF_MPI, 'compat: Open MPI has started 2 tasks, and TF_CONFIG is not set'),
+        (_OF_SLURM | {'TF_CONFIG': '{}'}, ''),
+        (_OF_SLURM | {'SLURM_STEP_NUM_TASKS': '1'}, ''),
+        ({'SLURM_JOB_ID': '3', 'SLURM_PROCID': '0', 'SLURM_NTASKS': '4'}, ''),  # a batch script
+    ],
+)
+def test_tasks_that_train_alone_are_told_so(capsys, environ, said):
+    run._say_who_is_alone(environ)
+    found = capsys.readouterr().err
+    assert found.startswith(said) if said else not found
+
+
 @pytest.mark.parametrize('options', [[], ['-u'], ['-O', '-u'], ['-O', '-W', 'error::UserWarning']])
 def test_the_options_of_python_are_those_of_the_program(options):
     code = 'from estimator_trainer.compat import __main__; print(__main__._options())'

@@ -71,7 +71,7 @@ def test_exit_codes_of_the_process(argv, config, code):
     assert 'Traceback' not in done.stderr
 
 
-@pytest.mark.parametrize('argv', [['check'], ['show'], ['make', '--ps=1', '--evaluator']])
+@pytest.mark.parametrize('argv', [['check'], ['show'], ['export'], ['make', '--ps=1', '--evaluator']])
 def test_tensorflow_is_not_imported(argv):
     done = module(
         *argv,
@@ -161,6 +161,28 @@ def test_show_lists_an_evaluator_outside_the_cluster(run):
 
 def test_show_without_a_cluster(run):
     assert run('show')[:2] == (0, 'TF_CONFIG is not set: a single process\n')
+
+
+def test_export_gives_a_program_the_task_of_this_process(run):
+    code, out, _ = run('export', config=PAIR)
+    word, value = shlex.split(out)
+    assert (code, word, value) == (0, 'export', f'TF_CONFIG={PAIR}')
+    assert run('export')[:2] == (0, '# TF_CONFIG is not set: a single process\n')
+    code, out, _ = run('export', '--hosts=a,b', '--rank=1', '--base_port=3000')
+    assert (code, json.loads(shlex.split(out)[1].removeprefix('TF_CONFIG='))) == (
+        0,
+        {'cluster': {'worker': ['a:3000', 'b:3000']}, 'task': {'type': 'worker', 'index': 1}},
+    )
+
+
+@pytest.mark.parametrize('role, named', [('chief', False), ('ps', False), ('evaluator', True)])
+def test_beside_parameter_servers_only_the_evaluator_names_itself(run, role, named):
+    config = {
+        'cluster': {'chief': ['a:1'], 'ps': ['a:2'], 'evaluator': ['a:3']},
+        'task': {'type': role, 'index': 0},
+    }
+    code, out, _ = run('export', config=json.dumps(config))
+    assert code == 0 and ('evaluator' in json.loads(shlex.split(out)[1].removeprefix('TF_CONFIG='))['cluster']) == named
 
 
 def test_make_exports_can_be_sourced(run):

@@ -14,7 +14,10 @@ from tf_config.lint import Parsed, TfConfigError, parse
 from tf_config.resolvers import hosts, kubernetes, lookup, mpi, slurm
 from tf_config.resolvers.layout import SOURCES, Layout, Ranks, ResolverError, cluster_of, read_layout, refusal
 
-__all__ = ['SOURCES', 'Layout', 'Ranks', 'ResolverError', 'from_environment', 'read_layout', 'resolve']
+__all__ = [
+    *('SOURCES', 'Layout', 'Ranks', 'ResolverError'),
+    *('from_environment', 'read_layout', 'resolve', 'started_with_others'),
+]
 
 
 class _Engine(NamedTuple):
@@ -61,6 +64,12 @@ _ENGINES = {
         lambda environ: False,
         lambda environ, layout, look_up: hosts.resolve(layout),
     ),
+}
+
+_NUMBERS = {  # of the tasks that have been started together
+    'openmpi': ('OMPI_COMM_WORLD_SIZE',),
+    'mpich': ('PMI_SIZE',),
+    'slurm': ('SLURM_STEP_NUM_TASKS', 'SLURM_NTASKS'),
 }
 
 
@@ -133,6 +142,15 @@ def resolve(
     return _with_notes(
         parsed, (f'cluster from {ranks.source}: {ranks.where}; {shape}', *_unused(layout, engine.used, ranks.source))
     )
+
+
+def started_with_others(environ: Mapping[str, str]) -> str | None:
+    """'Slurm has started 4 tasks', if srun or mpirun has started this process with others; None if not."""
+    for source, numbers in _NUMBERS.items():
+        number = next((environ[name] for name in numbers if environ.get(name)), '')
+        if _ENGINES[source].is_here(environ) and number.isdecimal() and int(number) > 1:
+            return f'{_ENGINES[source].name} has started {number} tasks'
+    return None
 
 
 def _detect(environ: Mapping[str, str], layout: Layout) -> tuple[str | None, tuple[str, ...]]:

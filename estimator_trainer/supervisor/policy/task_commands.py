@@ -193,7 +193,7 @@ def commands(
             argv=argv,
             env={
                 **environ,
-                'TF_CONFIG': tf_config.render(cluster if is_trainer else _as_a_program_sees_it(cluster, task), task),
+                'TF_CONFIG': (tf_config.render if is_trainer else tf_config.for_program)(cluster, task),
                 'PYTHONUNBUFFERED': '1',  # a line is seen when it is printed
                 **seen.get(task, {}),
             },
@@ -217,12 +217,6 @@ def _gpus_of_tasks(cluster: tf_config.Cluster, gpus: Gpus) -> dict[tf_config.Tas
         for task in training:
             env[task][gpus_here.SHARED] = '1'
     return env
-
-
-def _as_a_program_sees_it(cluster: tf_config.Cluster, task: tf_config.Task) -> tf_config.Cluster:
-    """With parameter servers an evaluator is no part of the cluster, as TensorFlow's RunConfig describes it: a session
-    whose program has a session_config of its own has no device filters, and waits for every task that is named."""
-    return dataclasses.replace(cluster, evaluator=()) if cluster.ps and task.role != 'evaluator' else cluster
 
 
 def flag_check(gang: Sequence[TaskCommand], quick: bool) -> TaskCommand:

@@ -32,9 +32,13 @@ def advice(paths: Sequence[str]) -> Iterator[str]:
     Raises:
         UsageError: there is no such file or folder.
     """
-    old = of(findings.assess([source_files.read(path) for path in source_files.find(paths)]))
-    shown = ', '.join(paths)
+    sources = [source_files.read(path) for path in source_files.find(paths)]
+    old, shown = of(findings.assess(sources)), ', '.join(paths)
     program = paths[0] if len(paths) == 1 and os.path.isfile(paths[0]) else 'PROGRAM'
+    unread = source_files.imported_beside(sources)
+    if unread:
+        more = f' and {len(unread) - _MOST} more' if len(unread) > _MOST else ''
+        yield f'not read: {", ".join(unread[:_MOST])}{more}, which it imports: name them too, or the folder'
     if not old:
         yield f'program: {shown} uses no names of TensorFlow 1: python -m estimator_trainer.compat run {program}'
         return
@@ -52,7 +56,7 @@ def advice(paths: Sequence[str]) -> Iterator[str]:
     if of_slim and importlib.util.find_spec('tf_slim') is None:
         yield (
             f'problem: {first[of_slim]}: {of_slim} is in the package tf-slim, which is not installed: '
-            'pip install "estimator-trainer[tf1]"'
+            'pip install tf-slim'
         )
     for name, place in first.items():
         if name not in listed:

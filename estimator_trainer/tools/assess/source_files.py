@@ -182,6 +182,29 @@ def _say(error: SyntaxError) -> str:
     return f'{what} ({error.msg}): {line}' if line else f'{what} ({error.msg})'
 
 
+def imported_beside(sources: Sequence[SourceFile]) -> list[str]:
+    """The files beside these ones that they import, and that are none of them."""
+    read = {os.path.realpath(source.path) for source in sources}
+    found: dict[str, None] = {}
+    for source in sources:
+        for name in _imports(source.tree) if source.tree else ():
+            path = os.path.join(os.path.dirname(source.path), *name.split('.'))
+            for file in (f'{path}.py', os.path.join(path, '__init__.py')):
+                if os.path.isfile(file) and os.path.realpath(file) not in read:
+                    found[file] = None
+    return list(found)
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    """The dotted names of the modules that a program imports, and of what it takes from them, which may be modules."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level < 2:  # from here, or from the folder of the file
+            yield from filter(None, [node.module])
+            yield from ('.'.join(filter(None, [node.module, each.name])) for each in node.names)
+
+
 def unsharded_input_fns(tree: ast.Module) -> list[tuple[str, int]]:
     """(name, line) of each function that is called ..input_fn.. and takes no input_context and shards nothing.
 

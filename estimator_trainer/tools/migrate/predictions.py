@@ -3,6 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
+from estimator_trainer.jobs import input_fns
+
 
 def of_estimator(job, params, checkpoint: str, features) -> dict:
     """The predictions of the job's model_fn, as `Estimator.predict` has them.
@@ -16,7 +18,9 @@ def of_estimator(job, params, checkpoint: str, features) -> dict:
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         tf.compat.v1.train.create_global_step()
         given = tf.nest.map_structure(tf.constant, features)
-        spec = job.model_fn(given, None, tf.estimator.ModeKeys.PREDICT, dict(params))
+        config = tf.estimator.RunConfig()
+        asked = dict(labels=None, mode=tf.estimator.ModeKeys.PREDICT, params=dict(params), config=config)
+        spec = job.model_fn(given, **input_fns.taken(job.model_fn, asked))
         tf.compat.v1.train.Saver().restore(session, checkpoint)
         return session.run(spec.predictions)
 

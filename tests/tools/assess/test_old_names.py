@@ -61,3 +61,26 @@ def test_a_folder_and_nothing(tmp_path):
     assert 'run --tf1 PROGRAM' in [*old_names.advice([str(tmp_path)])][0]
     with pytest.raises(UsageError, match='no such file'):
         list(old_names.advice([str(tmp_path / 'missing')]))
+
+
+def test_files_that_a_program_imports_and_nobody_named(tmp_path):
+    files = {
+        'train.py': 'import os, model\nfrom readers import tfrecord\nfrom . import own\nimport readers.csv\n',
+        'model.py': 'tf.contrib.layers\n',
+        'own.py': '',
+        'readers/__init__.py': '',
+        'readers/tfrecord.py': '',
+        'readers/csv.py': '',
+        'os.txt': '',
+    }
+    (tmp_path / 'readers').mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    first = next(old_names.advice([str(tmp_path / 'train.py')])).replace(f'{tmp_path}/', '')
+    assert first == (
+        'not read: model.py, readers/__init__.py, readers/tfrecord.py, own.py, readers/csv.py, which it imports: name '
+        'them too, or the folder'
+    )
+    assert not any(line.startswith('not read') for line in old_names.advice([str(tmp_path)]))
+    (tmp_path / 'alone.py').write_text('import os, numpy.linalg\n')
+    assert next(old_names.advice([str(tmp_path / 'alone.py')])).startswith('program: ')

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from estimator_trainer.jobs import Job
 from estimator_trainer.tools.migrate import predictions
 
 
@@ -24,3 +26,18 @@ def test_the_largest_difference_is_relative_to_numbers_above_1(one, other, diffe
 
 def test_other_names_are_no_predictions_of_the_same_model():
     assert predictions.largest_difference({'a': np.zeros(1)}, {'b': np.zeros(1)}) == np.inf
+
+
+def model_fn(features, mode, config, labels=None):
+    assert mode == 'predict' and labels is None and isinstance(config, tf.estimator.RunConfig)
+    weight = tf.compat.v1.get_variable('weight', initializer=2.0)
+    return tf.estimator.EstimatorSpec(mode, predictions={'twice': features * weight})
+
+
+def test_a_model_fn_gets_what_it_takes_by_name(tmp_path):
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        weight = tf.compat.v1.get_variable('weight', initializer=3.0)
+        session.run([weight.initializer, tf.compat.v1.train.create_global_step().initializer])
+        checkpoint = tf.compat.v1.train.Saver().save(session, str(tmp_path / 'model.ckpt'))
+    found = predictions.of_estimator(Job(model_fn=model_fn), {}, checkpoint, np.float32([1, 2]))
+    assert found['twice'].tolist() == [3, 6]

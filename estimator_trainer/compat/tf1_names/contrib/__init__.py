@@ -118,7 +118,7 @@ def load(place: str, path: str) -> Any:
         if error.name != 'tf_slim':
             raise
         raise ImportError(
-            f'tf.contrib.{path} is in the package tf-slim: pip install "estimator-trainer[tf1]"'
+            f'tf.contrib.{path} is in the package tf-slim: pip install tf-slim'
         ) from error
     return functools.reduce(getattr, names.split('.'), loaded) if names else loaded
 
