@@ -276,6 +276,5 @@ def _refused(output: Any, receiver_tensors: Tensors) -> str | None:
 
 def _single_numbers(values: Mapping[str, tf.Tensor]) -> set[str]:
     """The names of the metrics by which something can be decided."""
-    return {name for name, value in values.items() if value.shape.num_elements() in (1, None)} - {
-        v1.GraphKeys.GLOBAL_STEP
-    }
+    shapes = {name: value.shape for name, value in values.items() if name != v1.GraphKeys.GLOBAL_STEP}
+    return {name for name, shape in shapes.items() if shape.rank is None or shape.num_elements() == 1}

@@ -28,7 +28,7 @@ from estimator_trainer.run_dir import events, file_names, files, locks, metrics_
 _log = logging.getLogger('estimator_trainer')
 _BEST_JSON = 'best.json'
 _FINAL = 'final'  # the exporter of the end of training
-_OWN = re.compile(r'temp-own-[0-9a-f]{8}')  # a folder of one export: names with temp- are sent to no store
+_OWN = re.compile(r'temp-own-[0-9a-f]{8}')  # a folder of one export, which is sent to no store
 _LOCK = '.lock'
 Exporter: TypeAlias = Any  # tf.estimator.Exporter
 

@@ -23,7 +23,7 @@ def initial_replicas(plan: Any, environ: Mapping[str, str]) -> int:
     A run may go on with fewer replicas and the same global batch, as it does under `--min_workers`. Its learning
     rate, where it is scaled, stays what it was. With another global batch a run begins anew.
     """
-    old = RunFolder(plan.config.model_dir).config
+    old = _object(plan.config.model_dir, file_names.CONFIG)
     began: Any = old.get('initial_replicas')
     if old.get('global_batch_size') == plan.global_batch_size and type(began) is int and began > 0:
         return began
@@ -127,7 +127,7 @@ def _refuse_other_job_file(model_dir: str, new: dict[str, Any]) -> None:
     path, given = os.path.join(model_dir, JOB_FILE), new['flags']['job']
     if new['job'] != JOB_FILE or not os.path.lexists(path) or _same_file(path, given):
         return
-    if RunFolder(model_dir).config.get('job') != JOB_FILE:  # it is written before the other
+    if _object(model_dir, file_names.CONFIG).get('job') != JOB_FILE:  # it is written before the other
         raise UsageError(
             f'--model_dir={model_dir}: its {JOB_FILE} is not of a run; move it away, or name another folder.'
         )
@@ -159,14 +159,14 @@ def job_of(model_dir: str, config: Mapping[str, Any]) -> str:
 
 
 def files(model_dir: str) -> dict[str, Any]:
-    """What the training files held as the run last began; {} where it reads none."""
-    return RunFolder(model_dir).config.get('files') or {}
+    """What the training files held as the run last began; {} where it reads none. Raises OSError."""
+    return _object(model_dir, file_names.CONFIG).get('files') or {}
 
 
 def trained_files(model_dir: str) -> dict[str, Any]:
-    """`files` of a run that has written a checkpoint; {} of others, for nothing was trained on their files."""
-    run = RunFolder(model_dir)
-    return files(model_dir) if _has_trained(run, run.config) else {}
+    """`files` of a run that has written a checkpoint; {} of others: nothing was trained on their files. Raises OSError."""
+    config = _object(model_dir, file_names.CONFIG)
+    return config.get('files') or {} if _has_trained(RunFolder(model_dir), config) else {}
 
 
 def history(model_dir: str, global_batch: int, step: int) -> dict[str, Any]:

@@ -214,9 +214,9 @@ def warning(step: int, metrics: Mapping[str, Any]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A float, a list of floats, None for what is not finite, or text."""
+    """A float, also of an array of one number, a list of floats, None for what is not finite, or text."""
     if hasattr(value, 'tolist'):  # NumPy's arrays and numbers
-        value = value.tolist()
+        value = value.item() if value.size == 1 else value.tolist()
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     try:

@@ -137,9 +137,12 @@ class Mirror:
                 raise FileNotFoundError(errno.ENOENT, f'{why}. Nothing is deleted in the store', self._folder)
 
     def _is_there(self, name: str) -> bool:
-        """Whether a regular file is there. Raises OSError: what a failing file system does not show is not gone."""
+        """Whether a regular file is there, and not by a link to another folder. Raises OSError: what a failing file
+        system does not show is not gone."""
+        path = os.path.join(self._folder, name)
+        folder = os.path.normpath(os.path.join(os.path.realpath(self._folder), os.path.dirname(name)))
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            return stat.S_ISREG(os.lstat(os.path.join(self._folder, name)).st_mode)
+            return stat.S_ISREG(os.lstat(path).st_mode) and os.path.realpath(os.path.dirname(path)) == folder
         return False
 
     def _advance(self) -> None:

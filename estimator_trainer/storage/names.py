@@ -22,8 +22,8 @@ _SHARD = re.compile(r'[^/]+\.data-\d{5}-of-(\d{5})')
 _EXPORT = re.compile(r'(export/[^/]+/\d+)/.+')
 _LOCAL = re.compile(
     r'(?:^|/)(?:'
-    r'[^/]*\.tmp|\.[^/]*lock|[^/]*\.tempstate[^/]*|temp-(?:\d+|own-[0-9a-f]+)(?:/.*)?'
-    r'|[^/]*_temp/part-\d+-of-\d+\.[^/]*|tmp_worker_[^/]*/.*|\.probe-[^/]*'
+    r'[^/]*\.tmp|\.[^/]*lock|[^/]*\.tempstate[^/]*|temp-(?:\d{10,}|own-[0-9a-f]+)(?:/.*)?'
+    r'|[^/]*_temp/part-\d+-of-\d+\.(?:data-\d+-of-\d+|index)(?:\.tempstate\d+)?|tmp_worker_[^/]*/.*|\.probe-[^/]*'
     r')$|^(?:damaged|index|plugins/\.[^/]*)/|^\.(?:trainer|evaluator)\.lease$'
 )
 _EARLY = (  # a resumed run looks at these beside the checkpoint

@@ -51,13 +51,13 @@ class Patience:
         self._most = {StoreUnavailable: max_unpushed_secs, StoreRefused: refused_secs, ScratchFails: REFUSED_SECS}
         self._done = done
         self._since: float | None = None  # it has failed in a row
-        self._refused_since: float | None = None  # it has refused in a row: one refusal after an outage ends nothing
+        self._refused: tuple[bool, float] | None = None  # (the folder fails, since when): one after an outage ends nothing
         self._warn_at = 0.0
         self.pause = _FIRST_PAUSE_SECS
 
     def worked(self, now: float) -> str | None:
         """What to say if it had failed before."""
-        since, self._since, self._refused_since, self.pause = self._since, None, None, _FIRST_PAUSE_SECS
+        since, self._since, self._refused, self.pause = self._since, None, None, _FIRST_PAUSE_SECS
         if since is None or self._warn_at <= since + _FIRST_WARNING_SECS:
             return None
         return f'the store answers again, after {now - since:.0f} s'
@@ -70,8 +70,9 @@ class Patience:
         else:
             self.pause = min(2 * self.pause, _LONGEST_PAUSE_SECS)
         secs, refused = now - since, isinstance(error, StoreRefused)
-        refused_since = now if self._refused_since is None else self._refused_since
-        self._refused_since = refused_since if refused else None
+        is_here = isinstance(error, ScratchFails)
+        refused_since = self._refused[1] if self._refused and self._refused[0] == is_here else now
+        self._refused = (is_here, refused_since) if refused else None
         most = self._most[type(error) if type(error) in self._most else StoreRefused if refused else StoreUnavailable]
         if (now - refused_since if refused else secs) >= most:
             code = exit_codes.CANNOT_WRITE if refused else exit_codes.NOT_SENT

@@ -101,6 +101,8 @@ def _scratch(url: str, scratch: str, relay: signals.SignalRelay) -> Iterator[Non
     try:
         os.makedirs(scratch, mode=0o700, exist_ok=True)
     except OSError as error:
+        if error.errno in file_errors.MAY_PASS:
+            raise
         raise UsageError(f'--scratch_dir={scratch}: {error.strerror}; name another folder.') from None
     with contextlib.ExitStack() as stack:
         lock = stack.enter_context(ownership.lock(scratch, '.lock'))

@@ -215,7 +215,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         log, cause = None, outcome.end.cause
         if cause and cause.evidence:
             log = log_folders.path_of(self._folder, cause.name, 'err', cause.ended.life if cause.ended else 1)
-        self._say(wording.closing(attempt, log, log_folders.tail(log) if log else ()))
+        self._say(wording.closing(attempt, log, files.call(lambda: log_folders.tail(log), ()) if log else ()))
 
     def _ended_attempts(self) -> list[tuple[restarts.Attempt, restarts.Decision | None]]:
         """The attempts that have ended, and what followed each."""
@@ -283,7 +283,7 @@ class LocalSupervisor(Supervisor[list[int]]):
         """Says and writes how the run has ended. Returns `code`."""
         times = self._began_at, time.time()
         document = report_file.document(code, *times, self._ended_attempts(), self._number, self._earlier)
-        report_file.JsonFile(self._report, self._say).write(document)
+        self._status.last(lambda: report_file.JsonFile(self._report, self._say).write(document))
         state = status_file.STOPPED if stopped else status_file.FAILED if code else status_file.DONE
         self._show(state, exit_code=code)
         secs = time.monotonic() - self._began

@@ -52,6 +52,7 @@ class BoundedFiles:
         """Waits for an operation that hangs, for so many seconds at most. Returns whether it has ended."""
         if self._thread:
             self._thread.join(secs)
+            self._tell(self.hang)  # what comes next has its whole time
         return not self.hang
 
     @property

@@ -129,3 +129,13 @@ def test_a_metric_of_any_name(path, name):
     metrics_log.MetricsLog(str(path)).write('eval', 7, {name: 0.5}, now=0)
     (line,) = metrics_log.MetricsLog(str(path)).read()
     assert (line['kind'], line['step']) == ('eval', 7)
+
+
+@pytest.mark.parametrize(
+    'value, in_line',
+    [(numpy.float32([0.5]), 0.5), (numpy.float64(0.5), 0.5), (numpy.float32([[numpy.inf]]), None), (numpy.float32([1, 2]), [1.0, 2.0])],
+)
+def test_an_array_of_one_number_is_a_number(path, value, in_line):
+    metrics_log.MetricsLog(str(path)).write('eval', 7, {'mae': value}, now=0)
+    (line,) = metrics_log.MetricsLog(str(path)).read()
+    assert line['mae'] == in_line and metrics_log.may_be_best(line, 'mae') == (in_line == 0.5)

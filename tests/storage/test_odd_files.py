@@ -109,6 +109,17 @@ def test_a_file_that_changes_while_it_is_sent_is_left_out_and_the_others_are_sen
     assert machine.mirror.unsteady == [] and remote.contents().keys() == {'before', 'zz'}
 
 
+def test_files_of_a_folder_that_becomes_a_link_are_deleted_in_the_store(tmp_path, remote):  # noqa: F811
+    machine = Machine(tmp_path, remote).start()
+    machine.write('plots/a.png', 'x')
+    machine.write('notes.txt', 'x')
+    machine.push()
+    os.rename(machine.run / 'plots', tmp_path / 'elsewhere')
+    os.symlink(tmp_path / 'elsewhere', machine.run / 'plots')
+    machine.push()
+    assert remote.contents().keys() == {'notes.txt'} and not machine.mirror.unsteady
+
+
 def test_a_file_that_shrinks_while_it_is_read_stays_in_the_store(tmp_path, remote, monkeypatch):  # noqa: F811
     machine = Machine(tmp_path, remote).start()
     for name in ('a.log', 'b.log'):

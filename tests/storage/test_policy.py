@@ -1,12 +1,15 @@
 """URLs, patience and exit codes: values in, decisions out."""
 
+import errno
+import math
+
 import pytest
 
 from estimator_trainer import exit_codes
 from estimator_trainer.config import urls
 from estimator_trainer.errors import UsageError
 from estimator_trainer.storage import child, names, send_speed
-from estimator_trainer.storage.sender import Patience, RunEnd
+from estimator_trainer.storage.sender import Patience, RunEnd, ScratchFails
 from estimator_trainer.storage.store import StoreRefused, StoreUnavailable
 
 
@@ -110,6 +113,15 @@ def test_one_refusal_after_an_outage_does_not_end_the_run():
     assert patience.failed(StoreRefused('AccessDenied'), 220)[1].code == exit_codes.CANNOT_WRITE
 
 
+def test_an_error_of_the_folder_after_a_long_refusal_does_not_end_the_run():
+    patience = Patience(max_unpushed_secs=3600, refused_secs=math.inf)  # as of a worker, which waits for its chief
+    for now in (0, 100):
+        assert patience.failed(StoreRefused('AccessDenied'), now)[1] is None
+    stale = ScratchFails(OSError(errno.ESTALE, 'Stale file handle'))
+    assert patience.failed(stale, 101)[1] is None
+    assert patience.failed(stale, 161)[1].code == exit_codes.FILES_AWAY
+
+
 def test_a_store_that_is_away_and_refuses_in_turn_ends_the_run_when_its_time_is_up():
     patience = Patience(max_unpushed_secs=100)
     assert patience.failed(StoreUnavailable('no answer'), 0)[1] is None
@@ -167,7 +179,7 @@ def test_what_sigterm_can_send_is_told_by_the_speed_of_the_fetch():
 @pytest.mark.parametrize(
     'name',
     [
-        *('.trainer.lock', 'eval/.lock', '.cluster.lock', 'config.json.12.tmp', 'export/best/temp-17/saved_model.pb'),
+        *('.trainer.lock', 'eval/.lock', '.cluster.lock', 'config.json.12.tmp', 'export/best/temp-1700000000/saved_model.pb'),
         *(
             'model.ckpt-1_temp/part-00000-of-00002.index',
             'model.ckpt-1.index.tempstate9',
@@ -185,7 +197,7 @@ def test_what_is_not_mirrored(name):
 @pytest.mark.parametrize(
     'name',
     [
-        *('checkpoint', 'template.json', 'logs/attempt-1/chief-0.err', 'notes/temperature', 'temp-readings.csv'),
+        *('checkpoint', 'template.json', 'logs/attempt-1/chief-0.err', 'notes/temperature', 'temp-readings.csv', 'plots/temp-20/a.csv', 'room_temp/part-0-of-3.csv'),
         *('eval_room_temp/events.out.tfevents.1.vm', 'export/outside_temp/17/saved_model.pb', 'room_temp/part-3.csv'),
     ],
 )

@@ -81,22 +81,26 @@ def with_plain_defaults(features: Mapping[str, Feature]) -> dict[str, Feature]:
     }
 
 
-def contradiction(features: Mapping[str, Feature], examples: Sequence[Example]) -> str:
-    """How the features of a spec contradict all of these examples: the end of a message. '' if they do not."""
+def contradiction(features: Mapping[str, Feature], examples: Sequence[Example], most: int) -> str:
+    """How a feature of a spec contradicts all of these examples that have it, or are to have it, and more than `most`:
+    the end of a message. '' if none does.
+    """
     for name, feature in _by_key(features).items() if examples else ():
-        kinds = {example[name].WhichOneof('kind') for example in examples if name in example} - {None}
-        types = [_KINDS[kind] for kind in sorted(kinds)]
-        if not types and not _may_be_absent(feature):
-            held = {other: _KINDS.get(value.WhichOneof('kind')) for other, value in sorted(examples[0].items())}
-            named = ', '.join(f'{other} ({kind})' for other, kind in held.items() if kind) or 'none'
+        held = [example[name] for example in examples if name in example and example[name].WhichOneof('kind')]
+        types = [_KINDS[kind] for kind in sorted({each.WhichOneof('kind') for each in held})]
+        if not types and not _may_be_absent(feature) and len(examples) > most:
+            first = {other: _KINDS.get(value.WhichOneof('kind')) for other, value in sorted(examples[0].items())}
+            named = ', '.join(f'{other} ({kind})' for other, kind in first.items() if kind) or 'none'
             return (
                 f'has no feature {name!r}; its first example has {named}. Correct the FileSpec, or give the feature a '
                 'default_value.'
             )
+        if len(held) <= most:
+            continue
         if types and feature.dtype.name not in types:
             held_as, declared = ' and '.join(types), feature.dtype.name
             return f'has the feature {name!r} as {held_as}, and the FileSpec as {declared}. Correct the FileSpec.'
-        if contradicts := _other_size(name, feature, [example[name] for example in examples if name in example]):
+        if contradicts := _other_size(name, feature, held):
             return contradicts
     return ''
 

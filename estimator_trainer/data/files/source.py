@@ -22,7 +22,7 @@ from estimator_trainer.errors import BadExample, DatasetError, UsageError
 _log = logging.getLogger('estimator_trainer')
 _RECENT_BATCHES = 64  # more than are read ahead of a step
 _LOOKED_AT = 8  # examples, before any is trained, and as many more as may be left out
-_MOST_LOOKED_AT = 1000  # of those more; if more may be left out, nothing is certain before
+_MOST_LOOKED_AT = 100  # of those more; if more may be left out, nothing is certain before
 _open: 'weakref.WeakSet[Source]' = weakref.WeakSet()
 
 
@@ -155,7 +155,7 @@ class Source:
         with contextlib.suppress(BadExample, DatasetError):
             raw, bad = self._load(ids)
             examples = parsing.decoded(record for number, record in zip(ids, raw[0]) if number not in bad)
-            contradiction = parsing.contradiction(self.features, examples) if len(examples) > most else ''
+            contradiction = parsing.contradiction(self.features, examples, most)
             if contradiction:
                 raise UsageError(f'{self._names[0]} {contradiction}')
             for name, held in parsing.likely_misspelt(self.features, examples):

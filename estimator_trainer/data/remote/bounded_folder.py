@@ -177,15 +177,14 @@ class Folder:
         """Removes the files that were used least recently, until the disk has so many bytes more.
 
         Returns:
-            The bytes that are free now and were not. If all that may be removed has fewer than `needed`, nothing is
-            removed, and these fewer are returned.
+            The bytes that are free now and were not; 0: all that may be removed has fewer than `needed`, and nothing is
+            removed.
         """
         with self._lock:
             held = self._in_use()
             removable = [file for file in _least_used_first(self._files()) if _may_go(file, held)]
-            all_bytes = sum(file.size for file in removable)
-            if all_bytes < needed:
-                return all_bytes
+            if sum(file.size for file in removable) < needed:
+                return 0
             gained = 0
             for file in removable:
                 if gained >= needed:

@@ -258,6 +258,11 @@ class StatusFile:
         if not same or status['time'] - old['time'] >= _EVERY_SECS or status['time'] < old['time']:
             if status.get('exit_code') is None:
                 self.files.call(lambda: self._file.write(status), False)
-            elif self.files.wait(_LAST_SECS):  # the last word, which an older one must not replace
-                self.files.call(lambda: self._file.write(status), False)
+            else:
+                self.last(lambda: self._file.write(status))
             self._written = status
+
+    def last(self, write: Callable[[], bool]) -> None:
+        """Writes the last word of a run, which an older one must not replace. Waits for a file system that hangs."""
+        if self.files.wait(_LAST_SECS):
+            self.files.call(write, False)
