@@ -33,12 +33,12 @@ MEANINGS = {
     OK: 'done',
     FAILED: 'failed: an exception in the job, in TensorFlow or in the trainer; it has printed its traceback',
     USAGE: 'usage error: a flag, the job or TF_CONFIG is wrong, or the model_dir contradicts the flags or is in use; '
-    'nothing was trained',
+    'hardly ever after training has begun',
     DAMAGED: 'no checkpoint of the model_dir can be read, or an example of the data cannot be used; of `inspect`: a '
     'file is damaged',
     NO_DATA: 'the data set or a data file is missing or empty, has changed or cannot be read',
     NOT_FINITE: 'the loss or a weight is NaN or infinite',
-    OUT_OF_MEMORY: 'out of memory',
+    OUT_OF_MEMORY: 'out of memory, as TensorFlow or Python says it (137: the kernel has killed the process)',
     CANNOT_WRITE: 'the model_dir cannot be written or read: disk full, no permission, or too many open files',
     INTERRUPTED: 'interrupted (Ctrl-C); the same command goes on from what is saved, if anything',
     TERMINATED: 'preempted (SIGTERM or SIGHUP); the same command goes on from what is saved, if anything',

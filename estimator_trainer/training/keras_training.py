@@ -64,6 +64,7 @@ class KerasTraining:
             with layer_precision.of_layers(config.mixed_precision):
                 self.model = job.make_model(params.as_dict())
             self.optimizer = optimizers.of_job(self.parts, params.as_dict())
+            numbers = optimizer_parts.numbers(self.optimizer)
             optimizer_parts.create_variables(self.optimizer, self._weights_of_model())  # all are restored
             self.loss_scale = loss_scaling.of_run(config.mixed_precision, self.model, self.optimizer)
             self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
@@ -71,6 +72,8 @@ class KerasTraining:
             model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
         )
         self._restore(config.model_dir)
+        with self.strategy.scope():
+            optimizer_parts.set_numbers(self.optimizer, numbers)  # the checkpoint may have those of other params
         if self.loss_scale:
             self._checkpoint.loss_scale = self.loss_scale.state  # it is restored if the checkpoint has it
         self._manager = self._writer = None

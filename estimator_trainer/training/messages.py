@@ -117,11 +117,13 @@ def say_start(
         cannot = stop_warning(plan, end)
         if cannot:
             _log.warning('WARNING: %s', cannot)
+    own_data = plan.job is not None and plan.job.input_fn is not None
     if params.position_shift:
         _log.info(
             'the steps until here have not trained a batch of this size each: %d examples have been trained, and the '
-            'data go on there',
+            'data go on there%s',
             start * params.global_batch_size + params.position_shift,
+            ", if the input_fn reads params['position_shift'] (docs/recipes.md)" if own_data else '',
         )
     if params.job.get('scale_rate_with_replicas'):
         replicas = params.initial_replicas

@@ -3,6 +3,7 @@
 import concurrent.futures
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import optimizer_parts
@@ -54,3 +55,21 @@ def test_a_replacement_is_of_its_thread_and_ends_with_it():
         other.submit(two.__exit__, None, None, None).result()
         assert train() is not None and other.submit(train).result() is not None
     assert calls == ['one', 'two', 'two']
+
+
+@pytest.mark.parametrize('kind', ['SGD', 'Adam'])
+def test_a_rate_that_is_a_number_is_not_that_of_the_checkpoint(tmp_path, kind):
+    def made(rate):
+        variable, optimizer = tf.Variable(1.0), getattr(tf.keras.optimizers.legacy, kind)(rate)
+        numbers = optimizer_parts.numbers(optimizer)
+        optimizer_parts.create_variables(optimizer, [variable])
+        return optimizer, numbers, tf.train.Checkpoint(optimizer=optimizer, variable=variable)
+
+    saved = made(0.5)[2].save(str(tmp_path / 'saved'))
+    optimizer, numbers, checkpoint = made(0.25)
+    checkpoint.restore(saved).assert_existing_objects_matched()
+    assert float(optimizer.learning_rate) == 0.5
+    optimizer_parts.set_numbers(optimizer, numbers)
+    assert float(optimizer.learning_rate) == 0.25
+    with_function = getattr(tf.keras.optimizers.legacy, kind)(lambda: 0.5)
+    assert 'learning_rate' not in optimizer_parts.numbers(with_function)

@@ -13,7 +13,7 @@ import contextlib
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -30,6 +30,18 @@ def setting(optimizer: Any, name: str) -> Any:
     if name in optimizer._hyper:
         return optimizer._hyper[name]
     return getattr(optimizer, name if hasattr(optimizer, name) else f'_{name}')
+
+
+def numbers(optimizer: Any) -> dict[str, float]:
+    """Those of `settings` that are plain numbers: `create_variables` makes variables of them, and a checkpoint has
+    these."""
+    return {name: value for name, value in optimizer._hyper.items() if isinstance(value, (int, float))}
+
+
+def set_numbers(optimizer: Any, numbers: Mapping[str, float]) -> None:
+    """Gives the variables of some settings these values."""
+    for name, value in numbers.items():
+        optimizer._hyper[name].assign(value)
 
 
 def decay(optimizer: Any) -> Any:

@@ -198,7 +198,7 @@ def _details(attempt: Attempt, why: Cause, log: object, tail: Sequence[str]) -> 
     if attempt.out_of_memory:
         lines.append(
             'the kernel has killed a process of this control group for want of memory (oom_kill): '
-            'give it more, or lower --batch_size'
+            'give it more, or half of --batch_size with twice the --accumulate_steps'
         )
     if task.message and not task.never_started:
         lines.append(f'{task.name} says: {task.message}')

@@ -90,7 +90,7 @@ def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> It
     trainer = _trainer_config(config, model_dir, only_evaluates)
     job = runs.job_of(model_dir, config, early=True)
     if job:  # what can be refused without TensorFlow
-        config = _checked(model_dir, config, job, trainer)
+        config = _checked(model_dir, config, job, trainer, values)
 
     from estimator_trainer import compat
     from estimator_trainer.compat.patches import log_lines
@@ -100,7 +100,7 @@ def taken_up(values, here: local_copies.LocalCopies, only_evaluates: bool) -> It
     if job is None:
         job = runs.job_of(model_dir, config)
         assert job is not None
-        config = _checked(model_dir, config, job, trainer)
+        config = _checked(model_dir, config, job, trainer, values)
     log_lines.show(config['job'])
     _check_checkpoint(prefix, trainer, here)
     with tempfile.TemporaryDirectory(prefix='estimator-trainer-') as folder:
@@ -126,12 +126,15 @@ def _trainer_config(config: dict, model_dir: str, only_evaluates: bool) -> Train
     return trainer
 
 
-def _checked(model_dir, config, job, trainer) -> dict:
+def _checked(model_dir, config, job, trainer, values) -> dict:
     """config.json with all params of the job. Refuses a job that is not the run's any more, and data that are not
     there."""
     config = runs.with_params(model_dir, config, job)
     if trainer.loop != 'estimator' and job.make_model is None:
         raise UsageError(f'--model_dir={model_dir}: its job {config["job"]} no longer has the make_model of the run.')
+    for flag in ('dataset', 'data_dir'):
+        if getattr(values, flag, None) and (job.input_fn or job.file_spec):
+            raise UsageError(f'--{flag}={getattr(values, flag)}: job {config["job"]} reads its own data, and not this.')
     if trainer.eval_files and job.file_spec and not job.input_fn:  # the flag to name, where train_files are the same
         from estimator_trainer.data.files import dataset
 

@@ -106,6 +106,8 @@ def test_a_job_that_is_not_found_from_here(runs, capfd, package, name):
 def test_data_that_the_job_does_not_read(runs, capfd):
     assert evaluate.main(['--model_dir=run', '--eval_files=a.csv']) == 64
     assert '--eval_files=a.csv: job own:job does not read files that flags name' in capfd.readouterr().err
+    assert evaluate.main(['--model_dir=run', '--dataset=mnist']) == 64
+    assert '--dataset=mnist: job own:job reads its own data' in capfd.readouterr().err
 
 
 def test_no_tensorflow_for_a_mistake(runs):
