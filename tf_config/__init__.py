@@ -3,9 +3,27 @@
 Never imports TensorFlow.
 """
 
-from tf_config.cluster import ROLES, STRATEGIES, Cluster, Task, for_program, for_tensorflow, make, number_of_tasks, render
+from tf_config.cluster import (
+    ROLES,
+    STRATEGIES,
+    Cluster,
+    Task,
+    for_program,
+    for_tensorflow,
+    make,
+    number_of_tasks,
+    render,
+)
 from tf_config.lint import Finding, Parsed, TfConfigError, auto_strategy, check, parse
-from tf_config.resolvers import SOURCES, Layout, ResolverError, from_environment, read_layout, resolve, started_with_others
+from tf_config.resolvers import (
+    SOURCES,
+    Layout,
+    ResolverError,
+    from_environment,
+    read_layout,
+    resolve,
+    started_with_others,
+)
 
 __all__ = [
     'ROLES',

@@ -1,5 +1,5 @@
-"""python -m tf_config check | show | export | make | probe: exit code 0, or 64 on a bad TF_CONFIG or argument. `probe` ends with
-1 if strangers can use the port."""
+"""python -m tf_config check | show | export | make | probe: exit code 0, or 64 on a bad TF_CONFIG or argument. `probe`
+ends with 1 if strangers can use the port."""
 
 import argparse
 import difflib

@@ -4,7 +4,7 @@ import functools
 import itertools
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ROLES = ('chief', 'worker', 'ps', 'evaluator')
 STRATEGIES = ('auto', 'none', 'mirrored', 'multi_worker_mirrored', 'parameter_server')
@@ -106,7 +106,7 @@ def for_program(cluster: Cluster, task: Task) -> str:
     whose program has a session_config of its own has no device filters, and waits for every task that is named.
     """
     is_apart = cluster.ps and task.role != 'evaluator'
-    return render(dataclasses.replace(cluster, evaluator=()) if is_apart else cluster, task)
+    return render(replace(cluster, evaluator=()) if is_apart else cluster, task)
 
 
 def for_tensorflow(cluster: Cluster, task: Task | None, strategy: str) -> str | None:

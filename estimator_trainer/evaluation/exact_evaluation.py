@@ -4,7 +4,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import tensorflow as tf
 

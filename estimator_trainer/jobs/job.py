@@ -228,7 +228,7 @@ class Job(_Named):
             if name in RUN_PARAMS:
                 raise JobError(
                     f'The trainer sets {name!r} itself: leave it out, and params[{name!r}] has the value of this run '
-                    f"({_FLAG_OF.get(name, 'docs/jobs.md')}). If the job means something else by it, rename it."
+                    f'({_FLAG_OF.get(name, "docs/jobs.md")}). If the job means something else by it, rename it.'
                 )
             problem = param_values.problem(value)
             if problem:

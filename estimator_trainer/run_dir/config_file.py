@@ -164,7 +164,7 @@ def files(model_dir: str) -> dict[str, Any]:
 
 
 def trained_files(model_dir: str) -> dict[str, Any]:
-    """`files` of a run that has written a checkpoint; {} of others: nothing was trained on their files. Raises OSError."""
+    """`files` of a run that has written a checkpoint; {} of others, for nothing was trained on them. Raises OSError."""
     config = _object(model_dir, file_names.CONFIG)
     return config.get('files') or {} if _has_trained(RunFolder(model_dir), config) else {}
 

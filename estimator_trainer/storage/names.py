@@ -87,7 +87,7 @@ def unit_of(name: str) -> str | None:
 
 
 def is_last_export(name: str, known: Iterable[str], local: Iterable[str]) -> bool:
-    """Whether the file is of a SavedModel that is known, or names one, and no other SavedModel of its folder is here."""
+    """Whether the file is of a SavedModel that is known, or names one, and no other one of its folder is here."""
     unit, folder = export_of(name), '/'.join(name.split('/')[:2])
     if not unit and name != file_names.BEST_EXPORT:
         return False

@@ -244,6 +244,8 @@ class _MicroBatch:
         self._part = Part(train_op.graph, [*(tensor.op for tensor in self._reads), *self.updates], without)
         self._given = {tensor.ref(): tensor for tensor in self._part.inputs_from(given)}
         self.has_ordered_calls = self._part.has_ordered_calls or bool(ahead and ahead.part.has_ordered_calls)
+        if self.has_ordered_calls and self._part.drawn_in_call:
+            raise _refused(f'{self._part.drawn_in_call} draws random numbers in a function, beside an update')
 
     def copy(self, number: tf.Tensor) -> tuple[list[tf.Tensor], list[tf.Operation]]:
         """-> (what a further micro-batch gives, its updates)"""

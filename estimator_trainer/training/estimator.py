@@ -13,6 +13,7 @@ from estimator_trainer.compat.patches import estimators, optimizer_parts, saver_
 from estimator_trainer.evaluation import exact_evaluation
 from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
 from estimator_trainer.training import (
+    batch_reads,
     coordination,
     from_memory,
     graph_rewrites,
@@ -155,7 +156,7 @@ class _Training:
         reads = None
         is_one_process = plan.num_replicas == 1 and not plan.uses_parameter_servers
         if is_one_process and may_read_batches:
-            reads = step_graph.count_reads([train_op, spec.loss.op])
+            reads = batch_reads.count_reads([train_op, spec.loss.op])
         wait = step_graph.measured_wait(step_graph.needed([train_op, spec.loss.op])) if plan.is_chief else None
         if self._accumulation:
             wait = self._accumulation.build(train_op, wait, taken.reads if taken else ())

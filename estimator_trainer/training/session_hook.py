@@ -15,9 +15,9 @@ from estimator_trainer.jobs import warm_start
 from estimator_trainer.run_dir import training_file
 from estimator_trainer.training import agreed_start, dues, files_of_chief
 from estimator_trainer.training import loop as loops
+from estimator_trainer.training.batch_reads import BatchReads
 from estimator_trainer.training.from_memory import InGraph
 from estimator_trainer.training.reports import Reports
-from estimator_trainer.training.step_graph import BatchReads
 from estimator_trainer.training.step_loop import StepLoop
 from estimator_trainer.training.trainer import Setup
 

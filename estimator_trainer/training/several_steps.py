@@ -145,6 +145,8 @@ class SeveralSteps:
             wait,
             step_after,
         )
+        if self._steps.drawn_in_call:
+            raise step_loop.CannotLoop(f'{self._steps.drawn_in_call} draws random numbers in a function')
         if between and self._steps.draws:
             raise step_loop.CannotLoop(f'{between} may run a part of the step, and the step draws random numbers')
         self._spec = spec._replace(train_op=self._steps.done.op, loss=self._steps.loss)

@@ -6,9 +6,6 @@ the same, and what is saved then is the state of no step. So `wait_for_batch` le
 outside the step would read a batch by it: operations that only read do not wait, and nothing waits where a hook of the
 job's own may run anything.
 
-A job may read batches outside its steps: hooks and init functions that have the session can, and Estimator's KMeans
-reads one to begin with. A run that resumes goes on behind all that have been read, so `count_reads` counts them.
-
 An operation with the attribute `shared_name` finds its state by that name. Without a value TensorFlow takes the name
 of the node, which is another one in a copy: the copy would begin with state of its own.
 
@@ -34,6 +31,7 @@ _READ = {  # operations that take a resource or a variable of TensorFlow 1, or k
     *ASKS,
 }
 CONTROL_FLOW_OF_V1 = {'Enter', 'Exit', 'Switch', 'Merge', 'NextIteration', 'RefEnter', 'RefSwitch'}
+_CALLS = {'PartitionedCall', 'StatefulPartitionedCall'}
 CALL_PYTHON = {'PyFunc', 'PyFuncStateless', 'EagerPyFunc'}
 
 
@@ -93,7 +91,9 @@ def _may_run_anything(hook: tf.compat.v1.train.SessionRunHook) -> bool:
 
 def _let_wait(ops: list[tf.Operation]) -> None:
     functions = Functions(ops[0].graph)
+    # What Python does, and queues, may give the data: the batch may wait for them.
     writes = [op for op in ops if functions.may_write(op) and not graphs.is_in_control_flow(op)]
+    writes = [op for op in writes if op.type not in CALL_PYTHON and 'Queue' not in op.type]
     for asking in ops:
         if asking.type not in ASKS or graphs.is_in_control_flow(asking):
             continue
@@ -101,44 +101,6 @@ def _let_wait(ops: list[tf.Operation]) -> None:
         for op in writes:
             if op not in after and op not in before:
                 graphs.run_after(op, asking)
-
-
-class BatchReads:
-    """How often the session of a graph has asked the iterator of its step for a batch.
-
-    An accumulator counts. Other than a variable it needs no initialization, so that init functions may read as well.
-
-    Args:
-        asking: the operation that asks.
-    """
-
-    def __init__(self, asking: tf.Operation):
-        with asking.graph.device('/cpu:0'), asking.graph.control_dependencies(None):
-            counter = tf.raw_ops.ResourceConditionalAccumulator(
-                dtype=tf.float32, shape=[], shared_name='estimator_trainer_batch_reads'
-            )
-            self._number = tf.raw_ops.ResourceAccumulatorNumAccumulated(handle=counter)
-            count = tf.raw_ops.ResourceAccumulatorApplyGradient(
-                handle=counter, local_step=tf.constant(0, tf.int64), gradient=tf.constant(0.0)
-            )
-        graphs.run_after(asking, count)
-
-    def number(self, session: tf.compat.v1.Session) -> int:
-        """So far. A batch that was asked for and did not come counts as well."""
-        return int(session.run(self._number))
-
-
-def count_reads(targets: Iterable[tf.Operation]) -> BatchReads | None:
-    """Counts what a step, which needs the targets, and others read from its iterator.
-
-    Returns:
-        None where the step asks no iterator or several, or asks one under a condition of TensorFlow 1.
-    """
-    with lacks.or_without():
-        asking = [op for op in needed(targets) if op.type in ASKS]
-        if len(asking) == 1 and not graphs.is_in_control_flow(asking[0]):
-            return BatchReads(asking[0])
-    return None
 
 
 def measured_wait(ops: Iterable[tf.Operation]) -> tf.Tensor | None:
@@ -186,9 +148,6 @@ class Functions:
 
     Args:
         graph: tf.Graph.
-
-    Attributes:
-        draw: whether any operation that was checked draws random numbers from a seed of its own.
     """
 
     def __init__(self, graph: tf.Graph):
@@ -196,7 +155,6 @@ class Functions:
         graphs.copy_functions(graph, definition)
         self._by_name = {function.signature.name: function for function in definition.library.function}
         self._checked: set[str] = set()
-        self.draw = False
 
     def check(self, op: tf.Operation) -> None:
         """Refuses an operation whose copy would have another state.
@@ -206,12 +164,10 @@ class Functions:
         """
         if is_named(op.op_def) and not op.get_attr('shared_name') and op.op_def.is_stateful:
             raise CannotLoop(f'{op.name} ({op.type}) keeps its state under its own name')
-        self.draw = self.draw or draws(op.node_def)
         for node in self.called_by(op, self._checked):
             shared_name = node.attr.get('shared_name')
             if shared_name is not None and not shared_name.s:
                 raise CannotLoop(f'{node.name} ({node.op}) in {op.name} keeps its state under its own name')
-            self.draw = self.draw or draws(node)
 
     def called_by(self, op: tf.Operation, without: set[str] | None = None) -> list[node_def_pb2.NodeDef]:
         """The nodes of all functions that an operation calls, and of those that these call.
@@ -219,8 +175,10 @@ class Functions:
         Args:
             without: names of functions that are left out. Those that were looked into are added.
         """
-        seen = set[str]() if without is None else without
-        nodes, left = [], [op.type, *calls(op.node_def)]
+        return self._called(op.node_def, set() if without is None else without)
+
+    def _called(self, node: node_def_pb2.NodeDef, seen: set[str]) -> list[node_def_pb2.NodeDef]:
+        nodes, left = [], [node.op, *calls(node)]
         while left:
             name = left.pop()
             if name in seen or name not in self._by_name:
@@ -234,6 +192,20 @@ class Functions:
     def is_one(self, kind: str) -> bool:
         """Whether operations of this type call a function of that name: the legacy ones of function.Defun."""
         return kind in self._by_name
+
+    def is_call(self, kind: str) -> bool:
+        """Whether operations of this type call a function."""
+        return kind in _CALLS or self.is_one(kind)
+
+    def draws(self, op: tf.Operation) -> bool:
+        """Whether an operation, or one of a function that it calls, draws random numbers from a seed of its own."""
+        return any(map(draws, [op.node_def, *self.called_by(op)]))
+
+    def draws_in_call(self, op: tf.Operation) -> bool:
+        """Whether an operation draws in a function that it calls, in a loop or a condition or not. How often that has
+        drawn may be kept by each set of fetches of a session, and not by the session."""
+        calling = [node for node in [op.node_def, *self.called_by(op)] if self.is_call(node.op)]
+        return any(draws(node) for each in calling for node in self._called(each, set()))
 
     def may_write(self, op: tf.Operation) -> bool:
         """Whether an operation may change what lives from step to step. To read a batch does not count."""

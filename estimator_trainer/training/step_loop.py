@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from estimator_trainer.training import step_graph
 from estimator_trainer.training.step_graph import CannotLoop
 from estimator_trainer.training.step_part import Part
 
@@ -40,6 +41,7 @@ class StepLoop:
         last: {reference of a tensor of one step: its value in the last step}, for those that were asked for.
         draws: whether the step draws random numbers from seeds of its operations. The copies count their draws apart
             from the originals.
+        drawn_in_call: of `Part`.
         has_ordered_calls: whether the step calls a function that takes a variable which the step changes. Within a
             loop TensorFlow's optimizer of graphs puts the operations of such a function in place of the call, and lets
             them wait for nothing but what they read: some would no longer come before or after the change. So the
@@ -57,6 +59,7 @@ class StepLoop:
     summary: tf.Tensor | None
     last: dict[Any, tf.Tensor]
     draws: bool
+    drawn_in_call: str | None
     has_ordered_calls: bool
     is_short: bool
     also: tf.Tensor | None = None
@@ -111,6 +114,7 @@ def _made(
     counts = [] if counted is None else [counted]
     targets = [train_op, loss.op, stops.op, *(tensor.op for tensor in (*last, *beside))]
     step = Part(graph, targets)
+    _refuse_drawn_first_values(step)
     if counted is not None and step.adds_one_to(_variable_read_by(counted)):
         counts = []
     if counts:
@@ -181,8 +185,20 @@ def _made(
             is_due = tf.logical_and(summarises, done >= most)
             text = summaries.of_step(is_due, [scalars[tensor.ref()] for tensor in summaries.reads])
     also_of_steps = others[0] if others else None
-    of_graph = step.draws, step.has_ordered_calls, step.is_short()
+    of_graph = bool(step.drawing), step.drawn_in_call, step.has_ordered_calls, step.is_short()
     return StepLoop(most, first, summarises, done, losses, last_loss, text, of_last, *of_graph, also_of_steps)
+
+
+def _refuse_drawn_first_values(step: Part) -> None:
+    """Its initializer has drawn from such an operation before the first step, and not from the copy in the loop."""
+    variables = [*v1.global_variables(), *v1.local_variables()]
+    initializers = [getattr(variable, 'initializer', None) for variable in variables]
+    ops = [
+        _op(each) for each in (*initializers, *v1.get_collection(v1.GraphKeys.TABLE_INITIALIZERS)) if each is not None
+    ]
+    op = next(filter(step.drawing.__contains__, step_graph.needed(ops)), None) if step.drawing else None
+    if op:
+        raise CannotLoop(f'{op.name} draws random numbers for the step and for a first value')
 
 
 class _Summaries:

@@ -9,6 +9,7 @@ orders, and so may two runs.
 import collections
 import graphlib
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 import tensorflow as tf
@@ -16,12 +17,13 @@ import tensorflow as tf
 from estimator_trainer.training import step_graph
 
 _NO_VALUE = {'Identity', 'VarIsInitializedOp', 'VariableShape'}  # take a handle, and read no value
+_HAS_AN_ORDER = re.compile('VarHandleOp|Iterator|Queue|Table')
 _SUMS = {'AssignAddVariableOp', 'AssignSubVariableOp'}  # of whole numbers they are the same in any order
 
 
 def left_to_chance(targets: Iterable[tf.Operation]) -> list[str]:
-    """The names of the variables that some operation changes and another one reads or changes, where neither waits for
-    the other.
+    """The names of the variables, iterators, queues and tables that some operation changes and another one reads or
+    changes, where neither waits for the other.
 
     Not looked at: variables of TensorFlow 1, and steps with its loops and conditions, which take one step a call.
 
@@ -38,7 +40,7 @@ def left_to_chance(targets: Iterable[tf.Operation]) -> list[str]:
         variables = {name for tensor in op.inputs if tensor.dtype == tf.resource and (name := _variable(tensor))}
         if not variables or op.type in _NO_VALUE:
             continue
-        users = writers if functions.may_write(op) else readers
+        users = writers if functions.may_write(op) or op.type in step_graph.ASKS else readers
         for name in variables:
             users[name].append(op)
     pairs = {name: [*_in_pairs(readers[name], changes)] for name, changes in writers.items()}
@@ -76,10 +78,11 @@ def _behind(ops: Iterable[tf.Operation], marks: Mapping[tf.Operation, int]) -> d
 
 
 def _variable(handle: tf.Tensor) -> str | None:
-    """The name of the variable of a handle; None: it is of something else, or a function or a condition chooses it."""
+    """The name of the variable, iterator, queue or table of a handle; None: it is of something else, or a function or a
+    condition chooses it."""
     op = handle.op
     while op.type == 'Identity':
         op = op.inputs[0].op
-    if op.type != 'VarHandleOp':
+    if not (step_graph.is_named(op.op_def) and _HAS_AN_ORDER.search(op.type)):
         return None
     return op.get_attr('shared_name').decode() or op.name

@@ -18,7 +18,6 @@ from estimator_trainer.training import step_graph
 from estimator_trainer.training.step_graph import CannotLoop
 
 v1 = tf.compat.v1
-_CALLS = {'PartitionedCall', 'StatefulPartitionedCall'}
 _OF_VARIABLES = re.compile(
     'ReadVariableOp|Assign(Add|Sub)?VariableOp|Resource(Gather|Scatter|Apply|SparseApply)|VarIsInit'
 )
@@ -42,7 +41,8 @@ class Part:
     Attributes:
         ops: those to be copied.
         borders: those that stay where they are, and that `ops` read from. They read nothing of `ops`.
-        draws: whether any of `ops` draws random numbers from a seed of its own.
+        drawing: those of `ops` that draw random numbers from a seed of their own.
+        drawn_in_call: the name of one of `ops` that calls a function which draws so, or None.
         has_ordered_calls: whether any of `ops` calls a function that takes a resource which `ops` may change.
         is_function: whether `ops` read nothing but their inputs, and keep no state.
     """
@@ -65,9 +65,10 @@ class Part:
             functions.check(op)
             self.ops.add(op)
             left += _reads(op)
-        self.draws = functions.draw
-        calls = [op for op in self.ops if op.type in _CALLS or functions.is_one(op.type)]
+        self.drawing = {op for op in self.ops if functions.draws(op)}
+        calls = [op for op in self.ops if functions.is_call(op.type)]
         changed = {handle for op in self.ops if calls and functions.may_write(op) for handle in _resources(op)}
+        self.drawn_in_call = next((op.name for op in self.drawing if functions.draws_in_call(op)), None)
         self.has_ordered_calls = any(handle in changed for op in calls for handle in _resources(op))
         self.is_function = not self.borders and not any(op.op_def.is_stateful for op in self.ops)
 
@@ -223,9 +224,9 @@ def _stays(op: tf.Operation) -> bool:
         CannotLoop: it has to stay outside, but reads what a step computes.
     """
     if op.type == 'Placeholder':
-        return True
+        return not op.control_inputs
     if op.type == 'PlaceholderWithDefault':
-        return _is_fixed(op.inputs[0].op)  # else its default is a part of the step
+        return all(_is_fixed(read) for read in _reads(op))  # else a part of the step comes before it
     if not _is_handle(op):
         return False  # other handles, such as those that a While returns, are made anew in each step
     if not all(_is_fixed(read) for read in _reads(op)):

@@ -15,7 +15,7 @@ An operation is such an update if all of this is true. What cannot be decided is
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -104,8 +104,13 @@ def _held_by(hooks: Iterable[tf.compat.v1.train.SessionRunHook]) -> list[tf.Oper
 
 
 def _operations(structure: Any) -> list[tf.Operation]:
-    leaves = tf.nest.flatten(structure)
-    return [getattr(leaf, 'op', leaf) for leaf in leaves if isinstance(leaf, (tf.Operation, tf.Tensor))]
+    """Those within lists and dicts, whose keys may be tensors, which tf.nest cannot sort."""
+    if isinstance(structure, (tf.Operation, tf.Tensor)):
+        return [getattr(structure, 'op', structure)]
+    values = structure.values() if isinstance(structure, Mapping) else structure
+    if not isinstance(structure, (Mapping, list, tuple, set)):
+        return []
+    return [op for each in values for op in _operations(each)]
 
 
 def _may_run_anything(hook: tf.compat.v1.train.SessionRunHook) -> bool:

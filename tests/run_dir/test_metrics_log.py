@@ -133,7 +133,12 @@ def test_a_metric_of_any_name(path, name):
 
 @pytest.mark.parametrize(
     'value, in_line',
-    [(numpy.float32([0.5]), 0.5), (numpy.float64(0.5), 0.5), (numpy.float32([[numpy.inf]]), None), (numpy.float32([1, 2]), [1.0, 2.0])],
+    [
+        (numpy.float32([0.5]), 0.5),
+        (numpy.float64(0.5), 0.5),
+        (numpy.float32([[numpy.inf]]), None),
+        (numpy.float32([1, 2]), [1.0, 2.0]),
+    ],
 )
 def test_an_array_of_one_number_is_a_number(path, value, in_line):
     metrics_log.MetricsLog(str(path)).write('eval', 7, {'mae': value}, now=0)

@@ -179,7 +179,13 @@ def test_what_sigterm_can_send_is_told_by_the_speed_of_the_fetch():
 @pytest.mark.parametrize(
     'name',
     [
-        *('.trainer.lock', 'eval/.lock', '.cluster.lock', 'config.json.12.tmp', 'export/best/temp-1700000000/saved_model.pb'),
+        *(
+            '.trainer.lock',
+            'eval/.lock',
+            '.cluster.lock',
+            'config.json.12.tmp',
+            'export/best/temp-1700000000/saved_model.pb',
+        ),
         *(
             'model.ckpt-1_temp/part-00000-of-00002.index',
             'model.ckpt-1.index.tempstate9',
@@ -197,7 +203,15 @@ def test_what_is_not_mirrored(name):
 @pytest.mark.parametrize(
     'name',
     [
-        *('checkpoint', 'template.json', 'logs/attempt-1/chief-0.err', 'notes/temperature', 'temp-readings.csv', 'plots/temp-20/a.csv', 'room_temp/part-0-of-3.csv'),
+        *(
+            'checkpoint',
+            'template.json',
+            'logs/attempt-1/chief-0.err',
+            'notes/temperature',
+            'temp-readings.csv',
+            'plots/temp-20/a.csv',
+            'room_temp/part-0-of-3.csv',
+        ),
         *('eval_room_temp/events.out.tfevents.1.vm', 'export/outside_temp/17/saved_model.pb', 'room_temp/part-3.csv'),
     ],
 )

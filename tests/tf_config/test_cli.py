@@ -177,10 +177,7 @@ def test_export_gives_a_program_the_task_of_this_process(run):
 
 @pytest.mark.parametrize('role, named', [('chief', False), ('ps', False), ('evaluator', True)])
 def test_beside_parameter_servers_only_the_evaluator_names_itself(run, role, named):
-    config = {
-        'cluster': {'chief': ['a:1'], 'ps': ['a:2'], 'evaluator': ['a:3']},
-        'task': {'type': role, 'index': 0},
-    }
+    config = {'cluster': {'chief': ['a:1'], 'ps': ['a:2'], 'evaluator': ['a:3']}, 'task': {'type': role, 'index': 0}}
     code, out, _ = run('export', config=json.dumps(config))
     assert code == 0 and ('evaluator' in json.loads(shlex.split(out)[1].removeprefix('TF_CONFIG='))['cluster']) == named
 

@@ -1,11 +1,11 @@
-"""training.step_graph: who reads from the iterator of a step, and when."""
+"""training.batch_reads: who reads from the iterator of a step, and when."""
 
 from unittest import mock
 
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.training import session_hook, step_graph
+from estimator_trainer.training import batch_reads, session_hook
 from tests import fakes
 
 v1 = tf.compat.v1
@@ -19,7 +19,7 @@ def test_all_that_is_read_counts_in_each_session():
     with tf.Graph().as_default():
         iterator = batches()
         loss = iterator.get_next() * 2
-        reads = step_graph.count_reads([loss.op])
+        reads = batch_reads.count_reads([loss.op])
         for _ in range(2):
             with v1.Session() as session:
                 session.run(iterator.initializer)
@@ -31,7 +31,7 @@ def test_a_batch_that_does_not_come_counts():
     with tf.Graph().as_default(), v1.Session() as session:
         iterator = batches()
         loss = iterator.get_next() * 2
-        reads = step_graph.count_reads([loss.op])
+        reads = batch_reads.count_reads([loss.op])
         session.run(iterator.initializer)
         for _ in range(4):
             session.run(loss)
@@ -42,14 +42,14 @@ def test_a_batch_that_does_not_come_counts():
 
 def test_none_or_two_iterators_or_one_in_a_condition_of_version_1_are_not_counted():
     with tf.Graph().as_default():
-        assert step_graph.count_reads([tf.constant(1).op]) is None
-        assert step_graph.count_reads([(batches().get_next() + batches().get_next()).op]) is None
+        assert batch_reads.count_reads([tf.constant(1).op]) is None
+        assert batch_reads.count_reads([(batches().get_next() + batches().get_next()).op]) is None
         v1.disable_control_flow_v2()
         try:
             read = v1.cond(v1.placeholder(tf.bool, []), batches().get_next, lambda: tf.constant(1, tf.int64))
         finally:
             v1.enable_control_flow_v2()
-        assert step_graph.count_reads([read.op]) is None
+        assert batch_reads.count_reads([read.op]) is None
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,16 @@ def test_nothing_waits_where_a_hook_may_run_a_part_of_the_step(make, waits):
         assert (read.op in update.op.control_inputs) == waits
 
 
+def test_what_may_give_the_data_does_not_wait_for_them():
+    with tf.Graph().as_default():
+        read = v1.data.make_initializable_iterator(tf.data.Dataset.range(9)).get_next()
+        queue = tf.queue.FIFOQueue(10, tf.float32, [[]], shared_name='queue')
+        played = tf.numpy_function(lambda: np.float32(1), [], tf.float32)
+        put, update = queue.enqueue(1.0), resource().assign_add(played)
+        step_graph.wait_for_batch([tf.group(update, put, read)])
+        assert [read.op in op.control_inputs for op in (played.op, put, update.op)] == [False, False, True]
+
+
 @pytest.fixture
 def reads():
     """A graph that reads a batch of a data set."""

@@ -100,6 +100,38 @@ def sums_that_wait(features):
         return tf.group(descend(loss), count.assign_add(0.7, read_value=False)), loss
 
 
+def batches_of_one_iterator():
+    data = tf.data.Dataset.from_tensor_slices(tf.range(8.0)).batch(4, drop_remainder=True)
+    return v1.data.make_one_shot_iterator(data)
+
+
+def two_batches(features):
+    iterator = batches_of_one_iterator()
+    loss = tf.reduce_mean((iterator.get_next() * variable('w') - iterator.get_next()) ** 2)
+    return descend(loss), loss
+
+
+def a_batch_after_the_other(features):
+    iterator = batches_of_one_iterator()
+    one = iterator.get_next()
+    with tf.control_dependencies([one]):
+        loss = tf.reduce_mean((one * variable('w') - iterator.get_next()) ** 2)
+    return descend(loss), loss
+
+
+def table_beside(features):
+    table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, 0.0, name='table')
+    keys = tf.cast(features, tf.int64)
+    loss = tf.reduce_mean((table.lookup(keys) * variable('w')) ** 2)
+    return tf.group(descend(loss), table.insert(keys, features)), loss
+
+
+def two_of_a_queue(features):
+    queue = tf.queue.FIFOQueue(10, tf.float32, [[]], shared_name='queue')
+    loss = queue.dequeue() * variable('w') - queue.dequeue()
+    return descend(loss), loss
+
+
 @pytest.mark.parametrize(
     'model, names',
     [
@@ -116,6 +148,10 @@ def sums_that_wait(features):
         (two_draws, ['StateVar']),
         (two_sums, ['count']),
         (sums_that_wait, []),
+        (two_batches, ['OneShotIterator_1']),
+        (a_batch_after_the_other, []),
+        (table_beside, ['table']),
+        (two_of_a_queue, ['queue']),
     ],
 )
 def test_what_a_step_leaves_to_chance(model, names):

@@ -227,3 +227,10 @@ def test_canned_estimators_run_their_updates(tmp_path):
             spec = estimator.model_fn(features, None if name == 'k-means' else labels, TRAIN, estimator.config)
             hooks = [*spec.training_hooks, *spec.training_chief_hooks]
             assert not unrun_updates.unrun(unrun_updates._targets(spec), hooks), name
+
+
+def test_a_hook_may_have_tensors_as_keys():
+    with tf.Graph().as_default():
+        loss, accuracy = tf.constant(1.0), tf.constant(0.5)
+        hook = tf.estimator.LoggingTensorHook([loss, accuracy], every_n_iter=100)
+        assert set(unrun_updates._held_by([hook])) == {loss.op, accuracy.op}

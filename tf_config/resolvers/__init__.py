@@ -15,8 +15,14 @@ from tf_config.resolvers import hosts, kubernetes, lookup, mpi, slurm
 from tf_config.resolvers.layout import SOURCES, Layout, Ranks, ResolverError, cluster_of, read_layout, refusal
 
 __all__ = [
-    *('SOURCES', 'Layout', 'Ranks', 'ResolverError'),
-    *('from_environment', 'read_layout', 'resolve', 'started_with_others'),
+    'SOURCES',
+    'Layout',
+    'Ranks',
+    'ResolverError',
+    'from_environment',
+    'read_layout',
+    'resolve',
+    'started_with_others',
 ]
 
 

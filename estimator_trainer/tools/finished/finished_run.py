@@ -132,9 +132,9 @@ def _checked(model_dir, config, job, trainer, values) -> dict:
     config = runs.with_params(model_dir, config, job)
     if trainer.loop != 'estimator' and job.make_model is None:
         raise UsageError(f'--model_dir={model_dir}: its job {config["job"]} no longer has the make_model of the run.')
-    for flag in ('dataset', 'data_dir'):
-        if getattr(values, flag, None) and (job.input_fn or job.file_spec):
-            raise UsageError(f'--{flag}={getattr(values, flag)}: job {config["job"]} reads its own data, and not this.')
+    for name in ('dataset', 'data_dir'):
+        if getattr(values, name, None) and (job.input_fn or job.file_spec):
+            raise UsageError(f'--{name}={getattr(values, name)}: job {config["job"]} reads its own data, and not this.')
     if trainer.eval_files and job.file_spec and not job.input_fn:  # the flag to name, where train_files are the same
         from estimator_trainer.data.files import dataset
 

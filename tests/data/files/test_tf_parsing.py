@@ -16,7 +16,9 @@ def examples(rare):
     return parsing.decoded(records)
 
 
-@pytest.mark.parametrize('rare, most, refuses', [(1, 0, True), (1, 8, False), (8, 8, False), (9, 8, True), (0, 0, False)])
+@pytest.mark.parametrize(
+    'rare, most, refuses', [(1, 0, True), (1, 8, False), (8, 8, False), (9, 8, True), (0, 0, False)]
+)
 def test_more_examples_than_may_be_left_out_contradict(rare, most, refuses):
     said = parsing.contradiction(RARE, examples(rare), most)
     expected = "has the feature 'rare' as string, and the FileSpec as int64. Correct the FileSpec."

@@ -117,9 +117,7 @@ def load(place: str, path: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != 'tf_slim':
             raise
-        raise ImportError(
-            f'tf.contrib.{path} is in the package tf-slim: pip install tf-slim'
-        ) from error
+        raise ImportError(f'tf.contrib.{path} is in the package tf-slim: pip install tf-slim') from error
     return functools.reduce(getattr, names.split('.'), loaded) if names else loaded
 
 
