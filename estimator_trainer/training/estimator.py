@@ -154,8 +154,7 @@ class _Training:
         if not plan.uses_parameter_servers:
             step_graph.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
         reads = None
-        is_one_process = plan.num_replicas == 1 and not plan.uses_parameter_servers
-        if is_one_process and may_read_batches:
+        if may_read_batches and plan.num_replicas == 1 and not plan.uses_parameter_servers:
             reads = batch_reads.count_reads([train_op, spec.loss.op])
         wait = step_graph.measured_wait(step_graph.needed([train_op, spec.loss.op])) if plan.is_chief else None
         if self._accumulation:

@@ -23,7 +23,6 @@ SHORT = {
     'tf_config/misplaced.py': 'one rule of many; tf_config/reader.py would have 340 lines with it',
     'estimator_trainer/secure/membership.py': 'who a task is, without a connection',
     'estimator_trainer/training/graph_rewrites.py': 'asks TensorFlow about a rewritten graph; sessions are elsewhere',
-    'estimator_trainer/training/step_order.py': 'a pure question to a graph, whatever calls take',
     'estimator_trainer/training/layer_precision.py': 'a policy of Keras round make_model; keras_training.py trains',
 }
 

@@ -115,10 +115,8 @@ def test_weights_that_no_optimizer_of_tensorflow_updates_are_named(caplog):
         return tf.group(own, v1.train.AdamOptimizer(0.1).minimize(loss, step, others))
 
     accumulated(model_fn_of(dense, train_op_of), 2, steps=1)
-    assert (
-        'the updates of hidden come from no apply_gradients of TensorFlow' in caplog.text
-        and 'once for each of the 2 batches' in caplog.text
-    )
+    assert 'the updates of hidden come from no apply_gradients of TensorFlow' in caplog.text
+    assert 'once for each of the 2 batches' in caplog.text
     caplog.clear()
     accumulated(model_fn_of(dense, by_two_optimizers), 2, steps=1)
     assert caplog.text == ''
