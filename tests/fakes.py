@@ -63,6 +63,7 @@ class Plan:
     has_evaluator: bool = False
     global_batch_size: int = 64
     stop_rule: Any = None
+    job: Any = None
     config: trainer_config.TrainerConfig = dataclasses.field(default_factory=config)
     cluster: tf_config.Cluster = tf_config.Cluster()
 

@@ -29,7 +29,7 @@ def test_other_names_are_no_predictions_of_the_same_model():
 
 
 def model_fn(features, mode, config, labels=None):
-    assert mode == 'predict' and labels is None and isinstance(config, tf.estimator.RunConfig)
+    assert mode == tf.estimator.ModeKeys.PREDICT and labels is None and isinstance(config, tf.estimator.RunConfig)
     weight = tf.compat.v1.get_variable('weight', initializer=2.0)
     return tf.estimator.EstimatorSpec(mode, predictions={'twice': features * weight})
 
