@@ -146,7 +146,8 @@ class Folder:
                 os.fsync(
                     file.fileno()
                 )  # the file has its size already; without this, a loss of power could leave zeros
-            os.rename(unfinished, path)
+            with self._lock:  # whoever counts the files meanwhile may see it under neither name
+                os.rename(unfinished, path)
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             cure = 'lower --data_cache_mib, or ' if full else ''
