@@ -102,6 +102,7 @@ def run(arguments: Sequence[str], switches: Mapping[str, list[str]]) -> None:
 
 
 def _say_who_is_alone(environ: Mapping[str, str]) -> None:
+    """Says so where srun or mpirun has started this process with others, and nothing tells it of them."""
     others = tf_config.started_with_others(environ)
     if others and not environ.get('TF_CONFIG', '').strip():
         print(

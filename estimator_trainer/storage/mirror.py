@@ -98,9 +98,9 @@ class Mirror:
                 raise FileChanged(names.POINTER)  # the news go first
             try:
                 self._lease.check()
-                if op.source is None and names.is_last_export(op.name, known, local):
-                    continue  # no trainer removes it: a cleaner of old files has
                 if op.source is None:
+                    if names.is_last_export(op.name, known, local):
+                        continue  # no trainer removes it: a cleaner of old files has
                     self._refuse_an_emptied_folder(known)  # it may have been half empty when the pass began
                     if self._is_there(op.name) and op.name not in local and not names.unit_of(op.name):
                         self.unsteady.append(op.name)  # it was cut short while it was read

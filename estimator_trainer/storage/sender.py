@@ -51,9 +51,7 @@ class Patience:
         self._most = {StoreUnavailable: max_unpushed_secs, StoreRefused: refused_secs, ScratchFails: REFUSED_SECS}
         self._done = done
         self._since: float | None = None  # it has failed in a row
-        self._refused: tuple[bool, float] | None = (
-            None  # (the folder fails, since when): one after an outage ends nothing
-        )
+        self._refused: tuple[bool, float] | None = None  # (the folder has, since when), in a row
         self._warn_at = 0.0
         self.pause = _FIRST_PAUSE_SECS
 

@@ -91,8 +91,8 @@ def _may_run_anything(hook: tf.compat.v1.train.SessionRunHook) -> bool:
 
 def _let_wait(ops: list[tf.Operation]) -> None:
     functions = Functions(ops[0].graph)
-    # What Python does, and queues, may give the data: the batch may wait for them.
     writes = [op for op in ops if functions.may_write(op) and not graphs.is_in_control_flow(op)]
+    # What Python does, and queues, may give the data: the batch may wait for them.
     writes = [op for op in writes if op.type not in CALL_PYTHON and 'Queue' not in op.type]
     for asking in ops:
         if asking.type not in ASKS or graphs.is_in_control_flow(asking):

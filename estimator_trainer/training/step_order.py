@@ -59,7 +59,7 @@ def left_to_chance(targets: Iterable[tf.Operation]) -> list[str]:
 def _in_pairs(
     readers: Iterable[tf.Operation], writers: Iterable[tf.Operation]
 ) -> Iterator[tuple[tf.Operation, tf.Operation]]:
-    """The operations on a variable whose order matters, two by two."""
+    """Those operations on a variable, iterator, queue or table whose order matters, two by two."""
     yield from itertools.product(readers, writers)
     for one, other in itertools.combinations(writers, 2):
         if not ({one.type, other.type} <= _SUMS and one.inputs[1].dtype.is_integer):
