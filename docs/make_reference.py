@@ -162,10 +162,37 @@ An exported image model takes `image`, uint8 [batch, height, width, channels], a
 """
 
 
+_AS_SAID = 'what the last lines of the task say'
+AFTER = {
+    exit_codes.OK: 'nothing; to train on, a higher `--max_steps`',
+    exit_codes.FAILED: 'mend what the traceback names, then give the same command again',
+    exit_codes.USAGE: _AS_SAID,
+    exit_codes.DAMAGED: _AS_SAID,
+    exit_codes.NO_DATA: _AS_SAID,
+    exit_codes.NOT_FINITE: '[find where it comes from](recipes.md#how-do-i-find-where-a-nan-comes-from); no checkpoint holds it',
+    exit_codes.OUT_OF_MEMORY: 'a smaller `--batch_size`, with `--accumulate_steps` if the global batch has to stay; or more '
+    'memory',
+    exit_codes.CANNOT_WRITE: 'make room, or give the right to write; then the same command',
+    exit_codes.INTERRUPTED: 'give the same command again',
+    exit_codes.TERMINATED: 'give the same command again',
+    exit_codes.LOST_PEER: 'look at the task that was lost; all tasks start again, which supervisors and engines do',
+    exit_codes.NO_PEER: 'see whether all tasks were started and reach each other\'s ports; then start all of them again',
+    exit_codes.STALLED: '[look at the stacks](failures.md#what-every-task-does) that it has printed; if steps take so long, '
+    'a higher `--step_timeout_secs`',
+    exit_codes.NOT_SAVED: 'give the same command again; for slow steps or checkpoints, a longer `--grace_secs`',
+    exit_codes.RESTARTS_SPENT: 'mend the last cause, which the line names; then the same command',
+    exit_codes.PORT_TAKEN: 'give another port in TF_CONFIG or end what holds it; supervisors choose another one',
+    exit_codes.MODEL_DIR_TAKEN: 'end the other one, or wait until its lock expires; or give another `--model_dir`',
+    exit_codes.FILES_AWAY: 'give the same command again when the files are back',
+    exit_codes.NOT_SENT: 'give the same command again on this machine',
+    exit_codes.COMPANION_LOST: 'give the same command again; the lines before say why',
+}
+
+
 def text() -> str:
     """The whole page."""
-    codes = [(f'{code}', _cell(meaning)) for code, meaning in exit_codes.MEANINGS.items()]
-    codes.append(('128 + N', 'killed by signal N'))
+    codes = [(f'{code}', _cell(meaning), AFTER[code]) for code, meaning in exit_codes.MEANINGS.items()]
+    codes.append(('128 + N', 'killed by signal N', 'give the same command again; of 137 see 71'))
     files = [
         (', '.join(f'`{path}`' for path in file.paths), file.writer, _cell(file.what)) for file in written_files.FILES
     ]
@@ -185,7 +212,7 @@ def text() -> str:
         report=_flags(ReportFlags),
         status=_flags(StatusFlags),
         track=_flags(TrackFlags),
-        codes=_table(('code', 'meaning'), codes),
+        codes=_table(('code', 'meaning', 'what to do'), codes),
         files=_table(('file', 'written by', 'what it holds'), files),
     )
 

@@ -12,7 +12,7 @@ from estimator_trainer.evaluation import early_stopping
 from estimator_trainer.jobs import Job
 from estimator_trainer.run_dir import config_file, protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.training import dues, messages, params_of_run
+from estimator_trainer.training import dues, early_stop_messages, params_of_run
 from estimator_trainer.training import plan as planning
 
 _log = logging.getLogger('estimator_trainer')
@@ -127,8 +127,8 @@ def _evaluation(config: TrainerConfig) -> str:
 def _early_stop(plan: planning.Plan, steps: int | None) -> str:
     if plan.stop_rule is None:
         return 'early stop: none'
-    cannot = messages.stop_warning(plan, steps)
-    return f'early stop: {messages.stop_rule(plan)}{f"; WARNING: {cannot}" if cannot else ""}'
+    cannot = early_stop_messages.stop_warning(plan, steps)
+    return f'early stop: {early_stop_messages.stop_rule(plan)}{f"; WARNING: {cannot}" if cannot else ""}'
 
 
 def _exports(config: TrainerConfig, job: Job) -> str:

@@ -148,20 +148,21 @@ class _Training:
             with lacks.or_without():
                 messages.say_kept(saver_hooks.numbers_kept(spec.scaffold, hooks_of_job), config.keep_checkpoint_max)
         may_read_batches = several_steps.may_read_batches(hooks_of_job, spec.scaffold)
-        taken = None
-        if not may_read_batches:
-            taken = from_memory.take_over(self._batches, plan, [train_op, spec.loss.op])
+        ends = [train_op, spec.loss.op]
+        taken = None if may_read_batches else from_memory.take_over(self._batches, plan, ends)
         if not plan.uses_parameter_servers:
-            step_graph.wait_for_batch([train_op, spec.loss.op], hooks_of_job)
+            step_graph.wait_for_batch(ends, hooks_of_job)
         reads = None
         if may_read_batches and plan.num_replicas == 1 and not plan.uses_parameter_servers:
-            reads = batch_reads.count_reads([train_op, spec.loss.op])
-        wait = step_graph.measured_wait(step_graph.needed([train_op, spec.loss.op])) if plan.is_chief else None
+            reads = batch_reads.count_reads(ends)
+        wait = step_graph.measured_wait(step_graph.needed(ends)) if plan.is_chief else None
         if self._accumulation:
             wait = self._accumulation.build(train_op, wait, taken.reads if taken else ())
             if self._accumulation.has_ordered_calls:
                 several_steps.keep_calls_together(estimator)
-        several, why = several_steps.make(self._setup, spec, hooks_of_job, wait, sync_training.step_after(train_op))
+        several, why = several_steps.make(
+            self._setup, config, spec, hooks_of_job, wait, sync_training.step_after(train_op)
+        )
         if plan.in_sync:
             has_savers, why = _of_all(plan, has_savers, why)
         summaries: list[tf.compat.v1.train.SessionRunHook] = []
@@ -179,8 +180,7 @@ class _Training:
             with lacks.or_without():
                 transfers.bundle([spec.train_op, spec.loss])
         rewrites = graph_rewrites.ask_for(estimator, plan)
-        rule = save_rule(plan.config)  # a make_estimator may have changed the RunConfig
-        rule = rule._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
+        rule = save_rule(plan.config)._replace(steps=config.save_checkpoints_steps, secs=config.save_checkpoints_secs)
         if taken and from_memory.wait() is not None:
             wait = tf.constant(from_memory.wait())
         self._hook = SessionHook(self._setup, rule, step_after, wait, calls, reads, taken)

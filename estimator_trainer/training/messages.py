@@ -1,7 +1,4 @@
-"""What a task says before it does anything, as it begins to train, and as it is done. Imports no TensorFlow.
-
-`stop_rule` and `stop_warning` say when training stops early, and whether it can.
-"""
+"""What a task says before it does anything, as it begins to train, and as it is done. Imports no TensorFlow."""
 
 import logging
 import os
@@ -10,11 +7,11 @@ from typing import Any
 
 from estimator_trainer.config import mixed_precision
 from estimator_trainer.data.files import dataset
-from estimator_trainer.jobs import job_data, metric_names
+from estimator_trainer.jobs import job_data
 from estimator_trainer.jobs.run_params import RunParams
 from estimator_trainer.run_dir import metrics_log, protocol, training_file
 from estimator_trainer.run_dir.run_folder import RunFolder
-from estimator_trainer.training import dues
+from estimator_trainer.training import early_stop_messages
 from estimator_trainer.training.plan import Plan
 from tf_config import addresses
 
@@ -113,8 +110,8 @@ def say_start(
     else:
         _log.info('trains from step 0 to %d', end)
     if plan.is_chief and plan.stop_rule and start < end and not stopped:
-        _log.info('early stop: %s', stop_rule(plan))
-        cannot = stop_warning(plan, end)
+        _log.info('early stop: %s', early_stop_messages.stop_rule(plan))
+        cannot = early_stop_messages.stop_warning(plan, end)
         if cannot:
             _log.warning('WARNING: %s', cannot)
     own_data = plan.job is not None and plan.job.input_fn is not None
@@ -183,6 +180,19 @@ def say_changed_files(before: Mapping[str, Any] | None, now: Mapping[str, Any] |
         )
 
 
+def say_other_tensorflow(model_dir: str, now: str | None) -> None:
+    """Says where a run goes on with another TensorFlow than that of its last start.
+
+    Args:
+        now: its version here.
+    """
+    folder = RunFolder(model_dir)
+    versions = folder.config.get('versions')
+    before = versions.get('tensorflow') if isinstance(versions, dict) else None
+    if folder.named_step and before and now and before != now:
+        _log.info('goes on with TensorFlow %s, after %s: from here on results may be rounded in another way', now, before)
+
+
 def say_why_early(why: str, step: int, params: RunParams, batches: int) -> None:
     """Training has ended before --max_steps or --epochs, and the user should know why.
 
@@ -218,7 +228,7 @@ def say_why_early(why: str, step: int, params: RunParams, batches: int) -> None:
 def say_idle_rule(plan: Plan, max_steps: int) -> None:
     """Training has reached its end, and the rule by which it stops early had too few evaluations to do so."""
     evaluations = RunFolder(plan.config.model_dir).evaluation_lines
-    said = too_few_evaluations(plan, evaluations, max_steps)
+    said = early_stop_messages.too_few_evaluations(plan, evaluations, max_steps)
     if said:
         _log.warning('WARNING: %s', said)
 
@@ -235,66 +245,3 @@ def say_end(model_dir: str, step: int, why: str | None, metrics: Mapping[str, An
     exports = f', exports in {model_dir}/export' if metrics and has_exports else ''
     early = f' ({_ENDED_BY[why]})' if why in _ENDED_BY else ''
     _log.info('done at step %d%s: %scheckpoints in %s%s', step, early, results, model_dir, exports)
-
-
-def stop_rule(plan: Plan) -> str:
-    """The rule of a plan that has one, and how often it is looked at."""
-    config, stop = plan.config, plan.stop_rule
-    assert stop is not None
-    least = f' by more than {config.stop_min_delta:g}' if config.stop_min_delta else ''
-    in_a_row = f'{stop.patience} evaluation{"" if stop.patience == 1 else "s"} in a row'
-    said = f'when {stop.metric} ({metric_names.better(stop.mode)}) has not improved{least} for {in_a_row}'
-    saved = dues.save_rule(config)
-    if plan.has_evaluator:
-        return f'{said}; the evaluator evaluates each checkpoint that it can ({saved})'
-    if config.throttle_secs:
-        return f'{said}; a checkpoint ({saved}) is evaluated at most every {config.throttle_secs} s'
-    return f'{said}; each checkpoint is evaluated ({saved})'
-
-
-def stop_warning(plan: Plan, max_steps: int | None) -> str | None:
-    """Why the rule cannot stop this run; None: it can, or nobody knows.
-
-    Args:
-        max_steps: where training ends; None: not known yet.
-    """
-    config, stop = plan.config, plan.stop_rule
-    if stop is None:
-        return None
-    needed, least = stop.patience + 1, None  # the first one is the best so far
-    every = dues.save_rule(config).steps
-    if every and max_steps:
-        least = (max_steps - 1) // every, f'--save_checkpoints_steps={every}', f'{max_steps:,} steps'
-    if config.max_secs:
-        waits = {'--save_checkpoints_secs': dues.save_rule(config).secs or 0}
-        if not plan.has_evaluator:
-            waits['--eval_throttle_secs'] = config.throttle_secs
-        name, secs = max(waits.items(), key=lambda each: each[1])
-        if secs and (least is None or config.max_secs // secs < least[0]):
-            least = int(config.max_secs // secs), f'{name}={secs:g}', f'--max_secs={config.max_secs}'
-    if least is None or least[0] >= needed:
-        return None
-    evaluations, flag, span = least
-    return (
-        f'--stop_metric={stop.metric} cannot end this run early: --stop_patience={stop.patience} needs {needed} '
-        f'evaluations before the last step, and {flag} gives {evaluations} in {span}; lower one of them'
-    )
-
-
-def too_few_evaluations(plan: Plan, evaluations: Iterable[Mapping[str, Any]], max_steps: int) -> str | None:
-    """Why the rule could not stop a run that has trained to its end; None: it could, or that was said at the start.
-
-    Args:
-        evaluations: lines of eval/metrics.jsonl.
-    """
-    stop = plan.stop_rule
-    if stop is None or plan.has_evaluator or stop_warning(plan, max_steps):  # an evaluator may not be done yet
-        return None
-    made, needed = len({line['step'] for line in evaluations if stop.metric in line}), stop.patience + 1
-    if made >= needed:
-        return None
-    return (
-        f'--stop_metric={stop.metric} could not end this run early: --stop_patience={stop.patience} needs {needed} '
-        f'evaluations, and there were {made}; save more often than {dues.save_rule(plan.config)}, by '
-        '--save_checkpoints_steps or --save_checkpoints_secs, or lower --stop_patience'
-    )

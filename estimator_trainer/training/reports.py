@@ -47,6 +47,8 @@ class Reports:
         self._first, self._last_reported = step, step
         self._reported: list[tuple[int, float]] = []  # the last two reports: step and time
         if log.wants_bar(self._config.progress):
+            if self._bar:
+                self._bar.close()
             self._bar = tqdm.tqdm(total=self._max_steps, initial=step, unit='step', file=sys.stderr, dynamic_ncols=True)
 
     def after_call(self, before: int, steps: list[int], losses: 'Sequence[float] | np.ndarray', batches: int) -> None:

@@ -88,6 +88,7 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
     if plan.is_chief:  # may take minutes: the others see by the open port that it lives
         checkpoints.set_aside_damaged(model_dir)
         checkpoints.remove_unfinished(model_dir)
+        messages.say_other_tensorflow(model_dir, versions.get('tensorflow'))
         messages.say_changed_files(config_file.files(model_dir), contents)
         resolved |= {'files': contents} if contents else {}
         resolved |= config_file.history(model_dir, plan.global_batch_size, checkpoints.last_step(model_dir))

@@ -3,7 +3,6 @@ when it saves a checkpoint."""
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -16,13 +15,11 @@ from estimator_trainer.run_dir import training_file
 from estimator_trainer.training import agreed_start, dues, files_of_chief
 from estimator_trainer.training import loop as loops
 from estimator_trainer.training.batch_reads import BatchReads
+from estimator_trainer.training.call_timer import CallTimer
 from estimator_trainer.training.from_memory import InGraph
 from estimator_trainer.training.reports import Reports
 from estimator_trainer.training.step_loop import StepLoop
 from estimator_trainer.training.trainer import Setup
-
-if TYPE_CHECKING:
-    from estimator_trainer.training.several_steps import CallTimer
 
 _log = logging.getLogger('estimator_trainer')
 v1 = tf.compat.v1
@@ -60,6 +57,7 @@ class SessionHook(tf.estimator.SessionRunHook):
         self._waits = [] if wait is None else [tf.reduce_sum(wait)]
         self._in_call = self._listener_stopped = False
         self.saver: saver_hooks.CheckpointSaver | None = None
+        self._reports: Reports | None = None  # of the chief
 
     def listener_stops(self) -> None:
         """A listener of the job has asked to stop training."""
@@ -92,15 +90,15 @@ class SessionHook(tf.estimator.SessionRunHook):
                 _log.info('%s', sentence)
 
     def after_create_session(self, session: tf.compat.v1.Session, coord: tf.train.Coordinator) -> None:
-        self._session, self._heard, reported = session, None, None
+        self._session, self._heard = session, None
         if self._plan.uses_parameter_servers and not self._plan.is_chief:
             self._compare_files()  # the chief has made the variables, so its config.json is there
         if self._taken:
             self._taken.start(session)
         if self._plan.is_chief:
             self._write_rate = saver_hooks.scalar_writer(self._plan.config.model_dir, 'examples_per_sec')
-            reported = Reports(self._setup, self)
-        after = self._loop.begin(self.read_step(), self._saves, self, reported)
+            self._reports = Reports(self._setup, self)
+        after = self._loop.begin(self.read_step(), self._saves, self, self._reports)
         if after.stop:
             coord.request_stop()
         if self._calls:
@@ -115,11 +113,23 @@ class SessionHook(tf.estimator.SessionRunHook):
             raise agreed_start.StartRefused(exit_codes.FILES_AWAY, f'{self._plan.name} {problem}')
 
     def before_run(self, run_context: tf.compat.v1.train.SessionRunContext) -> tf.compat.v1.train.SessionRunArgs:
+        if self._plan.trains_alone and not self._loop.batches:
+            self._follow_restored_step()
         self._in_call = True
         self._loop.begins_call()
         length = self._calls.begin() if self._calls else {}
         fetches, feeds = self._participant.before_run() if self._participant else ([], None)
         return tf.estimator.SessionRunArgs([self._fetches, fetches], {**length, **(feeds or {})})
+
+    def _follow_restored_step(self) -> None:
+        """A hook of the job comes after this one, and may have restored the global step once the session was there."""
+        step = self.read_step()
+        if step != self._loop.step:
+            self._loop.step = step
+            if self._reports:
+                self._reports.start(step)
+            if self._calls:
+                self._calls.begins_after(step)
 
     def after_run(
         self, run_context: tf.compat.v1.train.SessionRunContext, run_values: tf.compat.v1.train.SessionRunValues
@@ -189,17 +199,17 @@ class Calls:
 
     Args:
         timer: None: this task's calls end where those of the others do.
+        summary_steps: a summary of each so many steps is written; None: of none.
 
     Attributes:
         planned, done: steps of the last call: requested, taken.
     """
 
-    def __init__(self, setup: Setup, steps: StepLoop, timer: 'CallTimer | None'):
+    def __init__(self, setup: Setup, steps: StepLoop, timer: CallTimer | None, summary_steps: int | None):
         self._plan, self._loop, self._steps, self._timer = setup.plan, setup.loop, steps, timer
-        config = setup.plan.config
-        self._summary_steps = config.save_summary_steps or None
+        self._summary_steps = summary_steps
         longest = dues.MOST_STEPS_OF_CALL if timer else _MOST_IN_STEP
-        self._lengths = dues.CallLengths(config.most_steps_per_call, self._next_due, longest)
+        self._lengths = dues.CallLengths(setup.plan.config.most_steps_per_call, self._next_due, longest)
         self.losses = steps.losses
 
     @property
@@ -209,11 +219,16 @@ class Calls:
 
     def start(self, session: tf.compat.v1.Session) -> None:
         """Training begins."""
-        self._session, self._first = session, self.step
+        self._session = session
+        self.begins_after(self.step)
         self.planned, self._next, self._left = 1, 1, 0
         self._one_step = False  # a step has moved the global step by another number than 1
         if self._timer:
             self._timer.start(session)
+
+    def begins_after(self, step: int) -> None:
+        """The first step is the one after this global step."""
+        self._first = step
 
     def begin(self) -> dict[tf.Tensor, int]:
         """A call begins. What it is fed."""

@@ -5,8 +5,6 @@ each takes.
 """
 
 import logging
-import threading
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +15,7 @@ from estimator_trainer.compat import agreement, lacks
 from estimator_trainer.compat.patches import estimators, saver_hooks
 from estimator_trainer.jobs.job_types import Estimator, EstimatorSpec
 from estimator_trainer.training import runtime, step_loop, step_order
-from estimator_trainer.training.dues import LONGEST_CALL_SECS
+from estimator_trainer.training.call_timer import CallTimer
 from estimator_trainer.training.plan import Plan
 from estimator_trainer.training.session_hook import Calls
 from estimator_trainer.training.trainer import Setup
@@ -28,6 +26,7 @@ v1 = tf.compat.v1
 
 def make(
     setup: Setup,
+    config: tf.estimator.RunConfig,
     spec: EstimatorSpec,
     hooks: Iterable[tf.compat.v1.train.SessionRunHook],
     wait: tf.Tensor | None,
@@ -36,6 +35,7 @@ def make(
     """-> (SeveralSteps, None), or (None, why each call takes one step), where the text is empty if that was asked for.
 
     Args:
+        config: of the Estimator. A make_estimator may have changed the trainer's.
         spec: of one step.
         hooks: all that the job has made. Those of Estimator and of the trainer are not among them.
         wait: of `step_graph.measured_wait`.
@@ -52,7 +52,8 @@ def make(
     if why is None:
         try:
             with lacks.told_as(step_loop.CannotLoop):
-                return SeveralSteps(setup, spec, wait, step_after, _between_calls(hooks, spec.scaffold)), None
+                between = _between_calls(hooks, spec.scaffold)
+                return SeveralSteps(setup, config, spec, wait, step_after, between), None
         except step_loop.CannotLoop as error:
             why = str(error)
     return None, why
@@ -131,11 +132,17 @@ class SeveralSteps:
     """
 
     def __init__(
-        self, setup: Setup, spec: EstimatorSpec, wait: tf.Tensor | None, step_after: tf.Tensor, between: str | None
+        self,
+        setup: Setup,
+        config: tf.estimator.RunConfig,
+        spec: EstimatorSpec,
+        wait: tf.Tensor | None,
+        step_after: tf.Tensor,
+        between: str | None,
     ):
         in_step = agreement.in_step()  # None: this task trains alone
         timer = CallTimer(spec.loss) if in_step is None else None
-        self._plan, self._summary_steps = setup.plan, setup.plan.config.save_summary_steps or None
+        self._plan, self._summary_steps = setup.plan, config.save_summary_steps or None
         self._steps = step_loop.make(
             spec.train_op,
             spec.loss,
@@ -151,7 +158,7 @@ class SeveralSteps:
             raise step_loop.CannotLoop(f'{between} may run a part of the step, and the step draws random numbers')
         self._spec = spec._replace(train_op=self._steps.done.op, loss=self._steps.loss)
         self._in_call = None if in_step is None else self._steps.last[in_step.ref()]
-        self.calls = Calls(setup, self._steps, timer)
+        self.calls = Calls(setup, self._steps, timer, self._summary_steps)
 
     def take_over(
         self, estimator: Estimator
@@ -163,38 +170,56 @@ class SeveralSteps:
         """
         if self._in_call is not None:
             agreement.now_in_step(self._in_call)
-        estimators.replace_config(estimator, save_summary_steps=0)
+        counted = estimator.config.log_step_count_steps
+        estimators.replace_config(estimator, save_summary_steps=0, log_step_count_steps=None)
         if self._steps.has_ordered_calls:
             keep_calls_together(estimator)
         plan = self._plan
         is_one_device = runtime.trains_alone_on_cpus(plan) and plan.num_replicas == 1
         if self._steps.is_short and is_one_device and not plan.config.inter_op_threads:
             estimators.change_session(estimator, _on_the_calling_thread)
-        hooks = []
+        hooks: list[tf.compat.v1.train.SessionRunHook] = []
+        if counted and plan.is_chief:  # Estimator's LoggingTensorHook would count calls
+            hooks.append(v1.train.StepCounterHook(every_n_steps=counted, output_dir=estimator.model_dir))
         if self._summary_steps:
+            collects = self._spec.scaffold.summary_op is None
             estimators.replace_summary(self._spec.scaffold, self._steps.summary)
-            hooks = [
+            hooks.append(
                 _SummariesOfCalls(
                     self.calls,
-                    self._steps.summarises,
+                    self._steps,
                     self._summary_steps,
+                    collects and plan.is_chief,
                     scaffold=self._spec.scaffold,
-                    **saver_hooks.summaries_of_all(estimator.model_dir, self._plan.is_chief),
+                    **saver_hooks.summaries_of_all(estimator.model_dir, plan.is_chief),
                 )
-            ]
+            )
         return self._spec, self._steps.also, hooks
 
 
 class _SummariesOfCalls(saver_hooks.SummarySaver):
     """Upstream's, with calls of several steps."""
 
-    def __init__(self, calls: Calls, summarises: tf.Tensor, steps: int, **kwargs: Any):
-        super().__init__(lambda: calls.step + calls.planned, save_steps=steps, **kwargs)
-        self._calls, self._summarises = calls, summarises
+    def __init__(self, calls: Calls, steps: step_loop.StepLoop, every: int, warns: bool, **kwargs: Any):
+        super().__init__(lambda: calls.step + calls.planned, save_steps=every, **kwargs)
+        self._calls, self._steps = calls, steps
+        self._collected = v1.get_collection(v1.GraphKeys.SUMMARIES) if warns else None
+
+    def after_create_session(self, session: tf.compat.v1.Session, coord: tf.train.Coordinator) -> None:
+        if self._collected is None:
+            return
+        added = session.graph.get_collection(v1.GraphKeys.SUMMARIES)[len(self._collected) :]
+        late = [summary.op.name for summary in added if not any(it is self._steps.loss for it in summary.op.inputs)]
+        if late:
+            _log.warning(
+                'WARNING: the summary %s is not written: a hook has made it in begin(), when calls of several steps were '
+                'built. Make it in the model_fn, or set --steps_per_call=1',
+                ', '.join(late[:3]),
+            )
 
     def before_run(self, run_context: tf.compat.v1.train.SessionRunContext) -> tf.compat.v1.train.SessionRunArgs:
         asked = super().before_run(run_context)
-        return asked._replace(feed_dict={self._summarises: 'summary' in asked.fetches})
+        return asked._replace(feed_dict={self._steps.summarises: 'summary' in asked.fetches})
 
     def after_run(
         self, run_context: tf.compat.v1.train.SessionRunContext, run_values: tf.compat.v1.train.SessionRunValues
@@ -218,64 +243,14 @@ def _on_the_calling_thread(config: tf.compat.v1.ConfigProto) -> None:
 
 
 def _merged_summaries(spec: EstimatorSpec) -> tf.Tensor:
-    """As Estimator and Scaffold make it, a little later."""
+    """As Estimator and Scaffold make it, a little later. The loss is not collected here: where each call takes one step
+    after all, Estimator's own is the only one."""
     collected = v1.get_collection(v1.GraphKeys.SUMMARIES)
     if not any(summary.op.name == 'loss' for summary in collected):
-        v1.summary.scalar('loss', spec.loss)
+        tag = v1.get_default_graph().unique_name('loss', mark_as_used=False)
+        collected = [*collected, tf.raw_ops.ScalarSummary(tags=tag, values=spec.loss)]
     own = spec.scaffold.summary_op
     if own is not None:
         return v1.summary.merge(own) if isinstance(own, list | tuple) else own
     of_graph = v1.get_collection(v1.GraphKeys.SUMMARY_OP)
-    return of_graph[0] if of_graph else v1.summary.merge_all()
-
-
-class CallTimer:
-    """Ends a call of this process after the step in which it has taken too long: steps may become slower at any time,
-    and a signal is obeyed after the call.
-
-    A thread sets a variable, at which the loop looks after each step.
-
-    Args:
-        loss: of a step.
-
-    Attributes:
-        reached: a tensor of the step.
-    """
-
-    def __init__(self, loss: tf.Tensor):
-        with tf.device('/cpu:0'):
-            handle = tf.raw_ops.VarHandleOp(dtype=tf.bool, shape=[], shared_name='end_of_call')
-            self._set = tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(True))
-            self._clear = tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(False))
-        with tf.device('/cpu:0'), tf.control_dependencies([loss]):
-            self.reached = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.bool)
-        self._began: float | None = None
-        self._over = threading.Event()
-
-    def start(self, session: tf.compat.v1.Session) -> None:
-        session.run(self._clear)
-        threading.Thread(target=self._watch, args=(session,), name='end_of_call', daemon=True).start()
-
-    def _watch(self, session: tf.compat.v1.Session) -> None:
-        ended = None  # the beginning of the call that was ended last
-        while not self._over.wait(LONGEST_CALL_SECS / 2):
-            began = self._began
-            if began is None or began == ended or time.monotonic() - began < LONGEST_CALL_SECS:
-                continue
-            try:
-                session.run(self._set)
-            except (tf.errors.OpError, RuntimeError):  # the session is closed
-                return
-            ended = began
-
-    def begin(self) -> None:
-        """A call begins."""
-        self._began = time.monotonic()
-
-    def ended(self, session: tf.compat.v1.Session, early: bool) -> None:
-        self._began = None
-        if early:
-            session.run(self._clear)
-
-    def stop(self) -> None:
-        self._over.set()
+    return of_graph[0] if of_graph else v1.summary.merge(collected)

@@ -1,7 +1,8 @@
 """A part of the graph of a step: which of its operations are copied into the body of a loop, and which stay outside.
 
-Only two kinds of operations stay, and both read nothing that a step computes: the handles of what lives from step to
-step (variables, iterators, tables, queues), and placeholders.
+Only three kinds of operations stay, and all read nothing that a step computes: the handles of what lives from step to
+step (variables, iterators, tables, queues), placeholders, and large constants, such as embeddings that are not trained:
+a graph with two copies of those may be larger than the 2 GiB that TensorFlow can write.
 """
 
 import math
@@ -23,6 +24,7 @@ _OF_VARIABLES = re.compile(
 )
 _MANY_MULTIPLICATIONS = re.compile('Conv|Pool|Einsum|FFT|Svd|Qr|Eig|Cholesky|Matri|RNN|GRU|LSTM|LRN')
 _MOST_NUMBERS, _MOST_MULTIPLICATIONS = 2**18, 2**22  # of a short step
+_LARGEST_COPIED = 2**26  # bytes of a constant
 _CURE = (
     'to get those of TensorFlow 2, call tf.compat.v1.enable_resource_variables() and '
     'tf.compat.v1.enable_control_flow_v2() in the module of the job, after its imports'
@@ -218,7 +220,8 @@ class ReadAhead:
 
 
 def _stays(op: tf.Operation) -> bool:
-    """Whether an operation stays outside the loop: a handle of what lives from step to step, or a placeholder.
+    """Whether an operation stays outside the loop: a handle of what lives from step to step, a placeholder or a large
+    constant.
 
     Raises:
         CannotLoop: it has to stay outside, but reads what a step computes.
@@ -227,6 +230,9 @@ def _stays(op: tf.Operation) -> bool:
         return not op.control_inputs
     if op.type == 'PlaceholderWithDefault':
         return all(_is_fixed(read) for read in _reads(op))  # else a part of the step comes before it
+    if op.type == 'Const':
+        size = _size(op.outputs[0]) or 0
+        return not op.control_inputs and size * op.outputs[0].dtype.size > _LARGEST_COPIED
     if not _is_handle(op):
         return False  # other handles, such as those that a While returns, are made anew in each step
     if not all(_is_fixed(read) for read in _reads(op)):

@@ -1,4 +1,4 @@
-"""training.messages: what a run says at its start and end of the rule by which it stops early."""
+"""training.early_stop_messages: what a run says at its start and end of the rule by which it stops early."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.jobs import Job
-from estimator_trainer.training import messages
+from estimator_trainer.training import early_stop_messages
 from estimator_trainer.training import plan as planning
 
 JOB = Job(model_fn=lambda features: None, input_fn=lambda: None, best_metric='accuracy')
@@ -32,7 +32,22 @@ def planned(tmp_path, *flags, cluster=None, role='worker'):
 def test_how_often_the_rule_is_looked_at(flags, cluster, said, tmp_path):
     plan = planned(tmp_path, *flags, cluster=cluster)
     rule = 'when accuracy (higher is better) has not improved for 3 evaluations in a row; '
-    assert messages.stop_rule(plan) == rule + said
+    assert early_stop_messages.stop_rule(plan) == rule + said
+
+
+@pytest.mark.parametrize(
+    'changes, flags, words',
+    [
+        ({}, [], "; export/best goes by another metric, the job's best_metric loss"),
+        ({'best_metric': 'accuracy'}, [], ''),
+        ({}, ['--export=final'], ''),
+        ({'serving_input_fn': None}, [], ''),  # nothing is exported
+    ],
+)
+def test_another_metric_than_that_of_the_best_export_is_named(changes, flags, words, tmp_path):
+    job = planning.dataclasses.replace(JOB, **{'best_metric': 'loss', 'serving_input_fn': lambda: None} | changes)
+    plan = planning.dataclasses.replace(planned(tmp_path, *flags), job=job)
+    assert early_stop_messages.stop_rule(plan).endswith('each checkpoint is evaluated (every 600 s)' + words)
 
 
 def test_the_throttle_is_off_with_a_rule_and_only_then(tmp_path):
@@ -60,7 +75,7 @@ def test_the_throttle_is_off_with_a_rule_and_only_then(tmp_path):
     ],
 )
 def test_a_rule_that_cannot_end_the_run(flags, words, tmp_path):
-    found = messages.stop_warning(planned(tmp_path, *flags), 1000)
+    found = early_stop_messages.stop_warning(planned(tmp_path, *flags), 1000)
     assert (found is None) == (words is None)
     if words:
         assert words in found
@@ -68,7 +83,7 @@ def test_a_rule_that_cannot_end_the_run(flags, words, tmp_path):
 
 
 def test_steps_that_are_not_known(tmp_path):
-    assert messages.stop_warning(planned(tmp_path, '--save_checkpoints_steps=250'), None) is None
+    assert early_stop_messages.stop_warning(planned(tmp_path, '--save_checkpoints_steps=250'), None) is None
 
 
 @pytest.mark.parametrize(
@@ -85,5 +100,5 @@ def test_steps_that_are_not_known(tmp_path):
 )
 def test_a_rule_that_hadtoo_few_evaluations_is_told_at_the_end(flags, cluster, evaluated, words, tmp_path):
     lines = [{'step': step, 'accuracy': 0.5} for step in evaluated] + [{'step': 7, 'loss': 1.0}]  # of another job
-    said = messages.too_few_evaluations(planned(tmp_path, *flags, cluster=cluster), lines, 1000)
+    said = early_stop_messages.too_few_evaluations(planned(tmp_path, *flags, cluster=cluster), lines, 1000)
     assert said is None if words is None else words in said

@@ -1,5 +1,6 @@
 """training.messages: what is said of a run that goes on, or whose data have ended."""
 
+import json
 import logging
 
 import pytest
@@ -44,6 +45,27 @@ def test_why_training_has_ended_early(said, why, words):
     messages.say_why_early(why, 57, PARAMS, batches=10)
     (line,) = said()
     assert all(word in line for word in words)
+
+
+@pytest.mark.parametrize(
+    'config, checkpoint, says',
+    [
+        ({'versions': {'tensorflow': '2.15.1'}}, True, True),
+        ({'versions': {'tensorflow': '2.21.0'}}, True, False),
+        ({'versions': {'tensorflow': '2.15.1'}}, False, False),  # nothing was trained
+        ({'versions': 'of another program'}, True, False),
+        ({}, True, False),
+    ],
+)
+def test_another_tensorflow_is_named(said, tmp_path, config, checkpoint, says):
+    (tmp_path / 'config.json').write_text(json.dumps(config))
+    if checkpoint:
+        (tmp_path / 'checkpoint').write_text('model_checkpoint_path: "model.ckpt-7"\n')
+        (tmp_path / 'model.ckpt-7.index').touch()
+        (tmp_path / 'model.ckpt-7.data-00000-of-00001').touch()
+    messages.say_other_tensorflow(str(tmp_path), '2.21.0')
+    expected = 'goes on with TensorFlow 2.21.0, after 2.15.1: from here on results may be rounded in another way'
+    assert said() == ([expected] if says else [])
 
 
 def test_asynchronous_tasks_that_have_trained_nothing(said):

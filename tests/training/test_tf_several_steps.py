@@ -241,7 +241,8 @@ def test_deterministic_runs_are_told_of_it_with_any_steps_per_call(caplog, deter
         weight, step = v1.get_variable('weight', initializer=1.0), v1.train.get_or_create_global_step()
         train_op = averages_beside(v1.train.GradientDescentOptimizer(0.1), weight**2, step)
         spec = tf.estimator.EstimatorSpec('train', loss=weight**2, train_op=train_op)
-        several, why = several_steps.make(fakes.Setup(plan), spec, [], None, tf.cast(step, tf.int64))
+        config = tf.estimator.RunConfig()
+        several, why = several_steps.make(fakes.Setup(plan), config, spec, [], None, tf.cast(step, tf.int64))
     assert (several, why) == (None, '')
     assert ('WARNING: --deterministic: the step uses weight beside' in caplog.text) == deterministic
 
