@@ -29,7 +29,7 @@ def features_of(schema: Schema, path: str) -> dict[str, Feature]:
     """
     features = {}
     for field in schema:
-        dtype = _natural(_value_type(field.type))
+        dtype = _natural(value_type(field.type))
         if dtype is None or _depth(field.type) > 1:
             raise UsageError(
                 f'{path}: column {field.name!r} is {field.type}, {_no_feature(field.type)}; name in '
@@ -81,8 +81,8 @@ def check_column(path: str, schema: Schema, name: str, feature: Feature) -> None
     why = ''
     if _depth(kind) > 1:
         why = _no_feature(kind)
-    elif not _fits(_value_type(kind), feature.dtype):
-        natural = _natural(_value_type(kind))
+    elif not _fits(value_type(kind), feature.dtype):
+        natural = _natural(value_type(kind))
         why = f'which can be read as {natural.name}' if natural else _no_feature(kind)
     elif not is_list(kind) and isinstance(feature, tf.io.FixedLenFeature) and number(feature) != 1:
         why = 'which has one value in each row'
@@ -104,9 +104,9 @@ def _depth(kind: ArrowType) -> int:
     return 1 + _depth(kind.value_type) if is_list(kind) else 0
 
 
-def _value_type(kind: ArrowType) -> ArrowType:
+def value_type(kind: ArrowType) -> ArrowType:
     """The type of a column's values: of the items of a list, or of the values that a dictionary encodes."""
-    return _value_type(kind.value_type) if is_list(kind) or _is.is_dictionary(kind) else kind
+    return value_type(kind.value_type) if is_list(kind) or _is.is_dictionary(kind) else kind
 
 
 def _is_text(kind: ArrowType) -> bool:
@@ -122,14 +122,14 @@ def is_time(kind: ArrowType) -> bool:
 
 def has_nanoseconds(kind: ArrowType) -> bool:
     """Whether a column of this type has timestamps in nanoseconds."""
-    value = _value_type(kind)
+    value = value_type(kind)
     return _is.is_timestamp(value) and value.unit == 'ns'
 
 
 @functools.lru_cache(maxsize=4096)  # all files have the same few types
 def unit(kind: ArrowType, dtype: tf.DType) -> Unit | None:
     """The unit of a column of this type that is read as `dtype`; None if no row of the column has a value."""
-    value = _value_type(kind)
+    value = value_type(kind)
     if _is.is_null(value):
         return None
     name = ''
@@ -167,7 +167,7 @@ def _no_feature(kind: ArrowType) -> str:
     """Why a column can be no feature, as the end of a sentence."""
     if _depth(kind) > 1:
         return 'and only lists of values are read'
-    kind = _value_type(kind)
+    kind = value_type(kind)
     if is_time(kind):
         return 'which tf.int64 reads as a number of its unit'
     if _is.is_decimal(kind):

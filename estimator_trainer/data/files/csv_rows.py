@@ -89,9 +89,14 @@ class CsvParser(ExampleParser):
                 )
 
     def _rows_like_headers(self, headers: Iterable[bytes]) -> frozenset[bytes]:
-        """The rows that repeat a header and could be taken for examples: none if a feature is a number, because a name
-        is none, or if there is one column, whose values may well be its name."""
-        if len(self._columns) < 2 or any(feature.dtype != tf.string for feature in self.features.values()):
+        """The rows that repeat a header and could be taken for examples: none if a name is no value of its column, or
+        if there are so few columns that an example may well be the same: one of texts, or four that are all numbers,
+        whose names are numbers too."""
+        features = self.features
+        if any(not _is_value(name, feature.dtype) for name, feature in features.items()):
+            return frozenset()
+        texts = any(feature.dtype == tf.string for feature in features.values()) or len(features) < len(self._columns)
+        if len(self._columns) < (2 if texts else 5):
             return frozenset()
         rows = {self._divide.delimiter.join(form) for form in zip(*map(_forms, self._columns))}
         return frozenset(rows.union(header.rstrip(b'\r\n') for header in headers))
@@ -114,7 +119,7 @@ class CsvParser(ExampleParser):
                 )
                 continue
             by_name = dict(zip(layout, fields))
-            rows[place] = self._divide.delimiter.join([by_name.get(name, b'') for name in self._columns])
+            rows[place] = self._divide.delimiter.join([by_name.get(name, b'') for name in self._columns]) or b'""'
         return [rows], bad
 
     def parse(self, raw: Sequence[tf.Tensor]) -> dict[str, Any]:

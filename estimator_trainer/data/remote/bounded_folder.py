@@ -21,6 +21,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
+from estimator_trainer.data import preparing
 from estimator_trainer.errors import DatasetError, DatasetUnavailable
 from estimator_trainer.run_dir import locks, removal
 from estimator_trainer.this_process import forks
@@ -103,16 +104,19 @@ class Folder:
         """A context in which no other thread or process is at the same time, for the same path.
 
         Raises:
-            DatasetUnavailable: another one was in it for half an hour.
+            DatasetUnavailable: another one was in it, and nothing in the folder of `path` changed for half an hour.
             DatasetError: the folder has no locks.
         """
         number = int(hashlib.sha256(os.fsencode(path)).hexdigest()[:8], 16) % _NUM_LOCKS
         with contextlib.ExitStack() as stack:
             try:
                 lock = stack.enter_context(locks.Lock(os.path.join(self.made(_LOCKS), f'{number:03x}'), 0o600))
-                lock.wait(locks.patience(_WAIT_SECS, _WAIT_SECS))
+                if not lock.take():
+                    while_it_fetches = preparing.WhileItAdvances(_WAIT_SECS)
+                    with preparing.as_it_changes(os.path.dirname(path), while_it_fetches):
+                        lock.wait(while_it_fetches)
             except locks.Held as error:
-                raise DatasetUnavailable(f'{error} has fetched {path} for {_WAIT_SECS} s') from None
+                raise DatasetUnavailable(f'{error} fetches {path}, of which nothing came for {_WAIT_SECS} s') from None
             except OSError as error:
                 raise DatasetError(
                     f'{self.path} cannot be locked ({error}); name another folder with --data_cache_dir'

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from estimator_trainer.data.files import FileSpec, contents, open_source, units
+from estimator_trainer.data.files import FileSpec, column_types, contents, open_source, units
 from estimator_trainer.data.files.spec import KNOWN_FORMATS
 from estimator_trainer.errors import BadExample, UsageError
 from estimator_trainer.tools.predict.predict_plan import PredictPlan
@@ -183,7 +183,10 @@ class Examples:
             schema = pyarrow.parquet.read_schema(contents.for_pyarrow(path))
             if plan.key not in schema.names:
                 raise UsageError(f'--key={plan.key}: {path} has the columns {", ".join(schema.names)}.')
-            return tf.int64 if pyarrow.types.is_integer(schema.field(plan.key).type) else tf.string
+            kind = column_types.value_type(schema.field(plan.key).type)
+            if pyarrow.types.is_uint64(kind):
+                return tf.uint64
+            return tf.int64 if pyarrow.types.is_integer(kind) else tf.string
         if not KNOWN_FORMATS[plan.file_format].has_examples:
             raise NotImplementedError(f'nothing says which type a key of {plan.file_format} files has')
         serialized = self._source.serialized(tf.constant([0], tf.int64)).numpy()[0]
