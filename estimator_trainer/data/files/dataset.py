@@ -1,6 +1,7 @@
 """The data set of --train_files and --eval_files. The number of examples is known before training begins."""
 
 import contextlib
+import dataclasses
 import hashlib
 import logging
 import os
@@ -91,6 +92,8 @@ class FileDataset:
                     index_dir=index_dir,
                     cache=cache.at(config.data_cache_dir, config.data_cache_mib),
                 )
+            if spec.features is None:  # those of the first training file, for the evaluation files too
+                spec = dataclasses.replace(spec, features=self._sources[flag].features)
         train, evaluation = self._sources['train_files'], self._sources['eval_files']
         self._check_units(config)
         self.shuffle = batches.shuffle_of(train, config.shuffle, config.in_memory_mb)

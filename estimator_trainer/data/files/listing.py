@@ -65,10 +65,18 @@ def expand(files: str | Sequence[str], flag: str = '--train_files', folder: str 
             _check_listed(pattern, folder)
         if not matching:
             raise DatasetError(f'no file matches {pattern!r} (looked from {folder or os.getcwd()})')
-        paths.update(os.path.abspath(path) for path in _files_of([os.path.join(folder, each) for each in matching]))
+        paths.update(_absolute(path) for path in _files_of([os.path.join(folder, each) for each in matching]))
     if len({isinstance(path, RemotePath) for path in paths}) > 1:
         raise DatasetError(f'{min(paths)} and {max(paths)}: name files of this machine or of a store, not of both')
     return sorted(paths)
+
+
+def _absolute(path: str) -> str:
+    """The path from the root. One that leaves a folder by '..' is what the system finds: the folder may be a link."""
+    if os.pardir not in path.split(os.sep):
+        return os.path.abspath(path)
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
 
 
 def _is_there(pattern: str, root: str) -> bool:

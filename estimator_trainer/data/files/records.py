@@ -138,8 +138,13 @@ class IndexedFiles:
         return _bytes(self._opened(file), start, size)
 
     def _lines_before(self, file: int, end: int) -> int:
-        opened, chunks = self._opened(file), range(0, end, _CHUNK_BYTES)
-        return sum(_bytes(opened, at, min(_CHUNK_BYTES, end - at)).count(b'\n') for at in chunks)
+        opened, lines, last = self._opened(file), 0, b''
+        for at in range(0, end, _CHUNK_BYTES):
+            chunk = last + _bytes(opened, at, min(_CHUNK_BYTES, end - at))
+            last = chunk[-1:] if chunk.endswith(b'\r') and at + _CHUNK_BYTES < end else b''  # '\n' may come next
+            chunk = chunk[: len(chunk) - len(last)]
+            lines += chunk.count(b'\n') + chunk.count(b'\r') - chunk.count(b'\r\n')
+        return lines
 
     def _opened(self, file: int) -> FileIO:
         """A file, open for reading. The last ones used stay open. Others are closed once no thread reads them."""

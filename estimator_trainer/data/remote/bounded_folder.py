@@ -161,6 +161,17 @@ class Folder:
         finally:
             removal.file(unfinished, self._proof)
 
+    def written(self, path: str) -> int:
+        """The bytes on the disk of unfinished files that are to get this name."""
+        folder, name = os.path.split(path)
+        written = 0
+        with contextlib.suppress(OSError):  # the folder may be gone, and each file may get its name meanwhile
+            for entry in os.scandir(folder):
+                if entry.name.startswith(f'.{name}.') and entry.name.endswith(_UNFINISHED):
+                    with contextlib.suppress(OSError):
+                        written += entry.stat(follow_symlinks=False).st_blocks * 512
+        return written
+
     def _reserve(self, path: str, size: int) -> bool | None:
         """Makes a file of that size. False: there is no room. None: there will be, when others have written theirs."""
         with self._lock:

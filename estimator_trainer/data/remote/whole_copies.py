@@ -70,7 +70,9 @@ def fetch(objects: Sequence[tuple[RemotePath, str, str]], cache: Cache) -> list[
     missing = [one for one in objects if not is_there(cache.path_of(*one[1:]), one[0].size)]
     total = sum(path.size for path, _, _ in missing)
     if missing:
-        free = shutil.disk_usage(cache.folder.made('')).free
+        # What other processes have written of these files is no longer free, and need not be written again.
+        written = sum(cache.folder.written(cache.path_of(entry, name)) for _, entry, name in missing)
+        free = shutil.disk_usage(cache.folder.made('')).free + written
         if total > free:
             free += cache.folder.give_up(total - free)
         if total > free:

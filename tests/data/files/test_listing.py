@@ -28,6 +28,14 @@ def test_names_and_globs_sorted_and_each_once(tmp_path, monkeypatch):
     assert listing.expand('b.csv, a.csv') == [a, b]
 
 
+def test_a_path_that_leaves_a_link_is_what_the_system_finds(tmp_path, monkeypatch):
+    found, _ = touched(tmp_path, 'releases/eval.csv', 'run/eval.csv')
+    (tmp_path / 'releases/7').mkdir()
+    (tmp_path / 'run/current').symlink_to(tmp_path / 'releases/7')
+    monkeypatch.chdir(tmp_path / 'run')
+    assert listing.expand('current/../eval.csv') == listing.expand('current/../*.csv') == [found]
+
+
 def test_a_name_with_the_letters_of_a_glob_is_a_name(tmp_path):
     (odd,) = touched(tmp_path, 'a[1].csv')
     assert listing.expand(odd) == [odd]

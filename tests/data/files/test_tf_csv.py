@@ -57,6 +57,14 @@ def test_the_columns_of_each_shard_may_stand_in_another_order(tmp_path, compress
     assert read(f'{tmp_path}/part-*', rows=rows) == {n: [values[row] for row in rows] for n, values in expected.items()}
 
 
+def test_an_empty_field_where_the_first_shard_has_one_column(tmp_path):
+    (tmp_path / '0.csv').write_text('x\n1\n')
+    (tmp_path / '1.csv').write_text('id,x\n7,\n8,3\n')
+    opened = open_source(f'{tmp_path}/*.csv', FileSpec({'x': fixed([], tf.int64, -1)}))
+    assert opened.batch(np.arange(3))['x'].numpy().tolist() == [1, -1, 3]
+    source.forget_all()
+
+
 def test_a_row_of_another_length_in_a_shard_with_another_order_is_a_bad_one(tmp_path):
     (tmp_path / 'a.csv').write_text('id,s\n1,a\n')
     (tmp_path / 'b.csv').write_text('s,u,id\nb,0,2\n3,c\nd,"x"y,4\n')

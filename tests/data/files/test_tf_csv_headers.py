@@ -59,6 +59,23 @@ def test_a_header_within_a_file_is_a_bad_example(tmp_path, repeated, features, f
     assert left['b'].numpy().tolist() == [b'x', b'a']
 
 
+@pytest.mark.parametrize(
+    'dtypes, is_header',
+    [
+        ([tf.float32] * 5, True),  # as pandas names the columns of an array
+        ([tf.int64, tf.string], True),
+        ([tf.float32] * 4, False),  # may be an example
+    ],
+)
+def test_a_header_of_numbers(tmp_path, dtypes, is_header):
+    names = [str(number) for number in range(len(dtypes))]
+    header, row = ','.join(names), ','.join(['7'] * len(dtypes))
+    (tmp_path / 'a.csv').write_text(f'{header}\n{row}\n{header}\n{row}\n')
+    features = {name: fixed([], dtype) for name, dtype in zip(names, dtypes)}
+    read = open_source(f'{tmp_path}/a.csv', FileSpec(features), max_bad_examples=1).batch(np.arange(3))['0']
+    assert read.numpy().tolist() == ([7, 7] if is_header else [7, 0, 7])
+
+
 def test_a_header_of_another_order_within_its_file(tmp_path):
     (tmp_path / '0.csv').write_text('a,b\n1,x\n')
     (tmp_path / '1.csv').write_text('b,u,a\ny,,2\nb,u,a\nz,,3\n')

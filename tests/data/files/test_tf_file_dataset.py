@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
@@ -25,11 +26,13 @@ def write(folder, *counts, name=b'part-%d.tfrecord', compression='') -> str:
     return f'{folder}/*'
 
 
-def opened(folder, train: str, evaluation='', shuffle='auto', in_memory_mb=1) -> dataset.FileDataset:
+def opened(
+    folder, train: str, evaluation='', shuffle='auto', in_memory_mb=1, file_format='tfrecord', spec=SPEC
+) -> dataset.FileDataset:
     config = fakes.config(
         train_files=train,
         eval_files=evaluation or train,
-        file_format='tfrecord',
+        file_format=file_format,
         in_memory_mb=in_memory_mb,
         max_bad_examples=0,
         data_cache_dir=str(folder / 'cache'),
@@ -37,7 +40,7 @@ def opened(folder, train: str, evaluation='', shuffle='auto', in_memory_mb=1) ->
         model_dir=str(folder / 'model'),
         shuffle=shuffle,
     )
-    return dataset.FileDataset(SPEC, config)
+    return dataset.FileDataset(spec, config)
 
 
 def test_the_digest_is_of_names_sizes_and_counts(tmp_path):
@@ -73,6 +76,37 @@ def test_a_file_that_fails_while_a_failure_is_looked_for_is_the_failure(tmp_path
     opened.batch(np.arange(5))
     path.unlink()
     assert isinstance(opened.failure(), DatasetError) and 'cannot be read any more' in str(opened.failure())
+
+
+def table(path, **columns) -> str:
+    path.parent.mkdir(exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    return str(path)
+
+
+def of_parquet(folder, train: str, evaluation: str) -> dataset.FileDataset:
+    """With the features of the files."""
+    return opened(folder, train, evaluation, file_format='parquet', spec=FileSpec(None, label='y'))
+
+
+def test_evaluation_files_have_the_features_of_the_training_files(tmp_path):
+    train = table(tmp_path / 'train.parquet', x=[1, 2], y=[0, 1])
+    evaluation = table(tmp_path / 'eval.parquet', y=[1, 0], x=[3.0, 4.0], __index_level_0__=[5, 6])
+    batches = of_parquet(tmp_path, train, evaluation).input_fn('eval', {'batch_size': 2})
+    ((features, labels),) = batches
+    assert list(features) == ['x'] and features['x'].dtype == tf.int64 and features['x'].numpy().tolist() == [3, 4]
+    assert labels.numpy().tolist() == [1, 0]
+
+
+def test_evaluation_files_without_a_feature_of_the_training_files_are_refused(tmp_path):
+    train, evaluation = table(tmp_path / 'train.parquet', x=[1], y=[0]), table(tmp_path / 'eval.parquet', y=[1])
+    with pytest.raises(UsageError, match="--eval_files: .*eval.parquet: has no column 'x'"):
+        of_parquet(tmp_path, train, evaluation)
+
+
+def test_errors_of_a_command_that_only_evaluates_name_its_flag(tmp_path):
+    with pytest.raises(DatasetError, match='--eval_files: no file matches'):
+        opened(tmp_path, f'{tmp_path}/none*')
 
 
 def test_files_that_cannot_be_entered_anywhere_are_evaluated_in_their_order(tmp_path):

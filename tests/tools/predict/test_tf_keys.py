@@ -49,6 +49,21 @@ def test_a_key_that_the_model_reads_rounded_stays_as_it_is(tmp_path, kind, takes
     assert model.predict(inputs, 3)['y'].tolist() == (np.float32(ids) + 1).tolist()
 
 
+def test_large_whole_numbers_and_categories_are_keys(tmp_path):
+    class Doubled(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, 'x')])
+        def __call__(self, x):
+            return {'y': x + x}
+
+    module, pa = Doubled(), models.pa
+    tf.saved_model.save(module, str(tmp_path / 'export'), {'serving_default': module.__call__})
+    for ids in (pa.array([2**63, 2**64 - 1, 3], pa.uint64()), pa.array([7, 9, 7]).dictionary_encode()):
+        models.pyarrow.parquet.write_table(pa.table({'x': [1.0] * 3, 'key': ids}), tmp_path / 'all.parquet')
+        model = signature.Model(str(tmp_path / 'export'))
+        _, read = opened(model, str(tmp_path / 'all.parquet'), key='key').read(range(3))
+        assert read.tolist() == ids.to_pylist()
+
+
 def test_a_complex_output_is_refused_before_any_row_is_read(tmp_path):
     class Complex(tf.Module):
         @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, 'x')])
