@@ -79,6 +79,16 @@ def test_data_that_go_on_in_another_task(monkeypatch):
         sync_training.wait_for_the_end_of_all_data()
 
 
+def test_without_the_service_nobody_is_asked(monkeypatch):
+    """TensorFlow has it with eager execution only, which programs of TensorFlow 1 turn off."""
+
+    def wait_at_barrier(name, timeout_ms):
+        raise tf.errors.FailedPreconditionError(None, None, 'Coordination service is not enabled.')
+
+    monkeypatch.setattr(coordination_service, 'wait_at_barrier', wait_at_barrier)
+    sync_training.wait_for_the_end_of_all_data()
+
+
 def test_a_lost_task_is_reported_as_such(monkeypatch):
     def wait_at_barrier(name, timeout_ms):
         raise tf.errors.UnavailableError(None, None, 'a task is lost')
