@@ -73,11 +73,18 @@ class WhileItAdvances:
     Args:
         still_secs: the longest time without progress, in seconds.
         clock: the time now, in seconds.
+        look: () -> a number that changes with the progress, asked every LOOK_SECS; None: `advanced` reports it.
     """
 
-    def __init__(self, still_secs: float = LONGEST_STILL_SECS, clock: Callable[[], float] = time.monotonic) -> None:
-        self._still_secs, self._clock, self._began = still_secs, clock, clock()
+    def __init__(
+        self,
+        still_secs: float = LONGEST_STILL_SECS,
+        clock: Callable[[], float] = time.monotonic,
+        look: Callable[[], int] | None = None,
+    ) -> None:
+        self._still_secs, self._clock, self._began, self._look = still_secs, clock, clock(), look
         self._advanced_secs = 0.0
+        self._looked_at, self._state = self._began, 0
 
     def advanced(self) -> None:
         """Reports that the process has made progress."""
@@ -85,6 +92,11 @@ class WhileItAdvances:
 
     def __call__(self, holder: object) -> float:
         """The seconds to wait, counted from the beginning."""
+        if self._look and self._clock() - self._looked_at >= LOOK_SECS:
+            self._looked_at, before, self._state = self._clock(), self._state, self._look()
+            if self._state != before:
+                self.advanced()
+                advance()
         return self._advanced_secs + self._still_secs
 
 

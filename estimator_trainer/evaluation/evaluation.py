@@ -120,6 +120,10 @@ class Evaluation:
                     f'It has: {", ".join(sorted(names))}.'
                 )
 
+    def prepare(self) -> None:
+        """Makes the evaluator now, and not at the first evaluation."""
+        _ = self._evaluator
+
     def make_up(self) -> None:
         """Does what an earlier process has left undone, if its checkpoint is still there."""
         entry = self.find_undone()

@@ -12,9 +12,11 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat import quiet
+from estimator_trainer.compat.patches import seeds
+from estimator_trainer.data import batch
 from estimator_trainer.evaluation.evaluation_journal import EvaluationProgress
 from estimator_trainer.evaluation.exact_evaluation import EvaluationInputFn
-from estimator_trainer.jobs import losses
+from estimator_trainer.jobs import keras_models, losses
 from estimator_trainer.jobs.job import Job
 from estimator_trainer.jobs.job_types import KerasMetric, KerasModel, Tensors
 from estimator_trainer.run_dir import checkpoints, summaries
@@ -49,18 +51,20 @@ class KerasEvaluator:
         same_data: bool = False,
     ):
         assert job.make_model and job.parts  # --loop is refused for other jobs
-        self._make_model, self._parts, self._params, self._started = job.make_model, job.parts, dict(params), started
+        self._parts, self._params, self._started = job.parts, dict(params), started
         self._input_fn, self._steps, self._keeps = input_fn, steps, same_data
         self._progress = progress or EvaluationProgress(steps=steps)
         self._strategy = strategy or tf.distribute.get_strategy()
         self._scalars = summaries.Scalars(os.path.join(model_dir, 'eval'))
         self._restored: str | None = None
         self._batches: Any = None
-
-    @functools.cached_property
-    def model(self) -> KerasModel:
-        with self._strategy.scope():
-            return self._make_model(dict(self._params))
+        self._adds_losses: bool | None = None  # a layer adds losses of a batch; None: not known yet
+        # Made here, so that a process which trains has not begun: it would draw other numbers after `set_random_seed`.
+        with seeds.kept(), self._strategy.scope():
+            if 'seed' in self._params:  # what make_model draws, such as random features, is that of the training
+                tf.keras.utils.set_random_seed(self._params['seed'])
+            self.model = keras_models.made(job.make_model, dict(self._params))
+            self._penalty = tf.keras.metrics.Mean(name='penalty')
 
     @functools.cached_property
     def _metrics(self) -> dict[str, KerasMetric]:
@@ -95,23 +99,32 @@ class KerasEvaluator:
         """`evaluate` with the weights as they are."""
         if self._batches is None or not self._keeps:
             self._batches = self._strategy.distribute_datasets_from_function(self._input_fn)
-        for metric in self._metrics.values():
+            keras_models.check_pairs(self._batches.element_spec, 'the evaluation')
+        for metric in (self._penalty, *self._metrics.values()):
             metric.reset_state()
-        for batch in itertools.islice(self._batches, self._steps):
-            self._step(batch)
+        for state in keras_models.rnn_states(self.model):
+            state.assign(tf.zeros_like(state))
+        for of_replicas in itertools.islice(self._batches, self._steps):
+            self._step(of_replicas)
             self._progress.batch()
         results = {name: metric.result().numpy() for name, metric in self._metrics.items()}
-        penalty = self._parts.penalty and self._parts.penalty(self.model, self._params)
-        if penalty is not None:
+        if self._adds_losses:
+            results['loss'] += float(self._penalty.result())
+        elif self._parts.penalty and (penalty := self._parts.penalty(self.model, self._params)) is not None:
             results['loss'] += float(penalty)
         return results
 
     @tf.function(reduce_retracing=True)
-    def _step(self, batch: Tensors) -> None:
-        self._strategy.run(self._replica_step, batch)
+    def _step(self, of_replicas: Tensors) -> None:
+        self._strategy.run(self._replica_step, of_replicas)
 
     def _replica_step(self, features: Tensors, labels: Tensors) -> None:
         outputs = losses.outputs_of(self.model, features, training=False)
+        if self._adds_losses is None:  # those of the weights are computed anew by each question
+            self._adds_losses = any(one is again for one, again in zip(self.model.losses, self.model.losses))
+        if self._adds_losses and self._parts.penalty:  # of each batch, with its examples as weight
+            penalty = self._parts.penalty(self.model, self._params)
+            self._penalty.update_state(0.0 if penalty is None else penalty, tf.cast(batch.size(features), tf.float32))
         for name, metric in self._metrics.items():
             if name == 'loss':
                 metric.update_state(losses.of_examples(self._parts.loss(labels, outputs, self._params)))
@@ -122,7 +135,7 @@ class KerasEvaluator:
         self.restore(checkpoint)
         outputs = (losses.outputs_of(self.model, features, training=False) for features, _ in self._input_fn())
         batches = map(self._parts.predictions, outputs)
-        return [{name: np.asarray(value) for name, value in batch.items()} for batch in batches]
+        return [{name: np.asarray(value) for name, value in each.items()} for each in batches]
 
     def export_saved_model(
         self,

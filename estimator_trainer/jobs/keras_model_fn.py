@@ -20,10 +20,10 @@ def make(make_model: Callable[[Params], KerasModel], parts: 'KerasParts') -> Ker
     def model_fn(features: Tensors, labels: Tensors, mode: Mode, params: Params) -> EstimatorSpec:
         import tensorflow as tf
 
-        from estimator_trainer.jobs import losses, optimizers
+        from estimator_trainer.jobs import keras_models, losses, optimizers
 
         modes = tf.estimator.ModeKeys
-        model = make_model(params)
+        model = keras_models.made(make_model, params)
         if mode == modes.PREDICT:  # a batch that a server is asked about is never empty
             outputs = model(features, training=False)
         else:
@@ -47,6 +47,7 @@ def make(make_model: Callable[[Params], KerasModel], parts: 'KerasParts') -> Ker
                 mode, loss=loss if penalty is None else loss + penalty, predictions=predictions, eval_metric_ops=metrics
             )
 
+        keras_models.check_trained(model)
         step = tf.compat.v1.train.get_global_step()
         optimizer, rate = optimizers.of_estimator(optimizers.of_job(parts, params), step)
         tf.compat.v1.summary.scalar('learning_rate', rate)

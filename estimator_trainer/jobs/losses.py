@@ -20,6 +20,7 @@ from estimator_trainer.jobs.job_types import KerasMetric, KerasModel, Params, Te
 
 _log = logging.getLogger('estimator_trainer')
 _of_thread = threading.local()
+_MASK = '_keras_mask'  # the attribute of a tensor in which Keras 2 keeps it
 
 
 def of_examples(losses: tf.Tensor) -> tf.Tensor:
@@ -127,15 +128,40 @@ def outputs_of(model: KerasModel, features: Tensors, training: bool) -> Tensors:
     if batch.static_size(features) is not None:
         return model(features, training=training)
     missing = tf.cast(tf.equal(batch.size(features), 0), tf.int32)
+    averages = _averages_of(model) if training else []
+    before = [average.read_value() for average in averages]
     outputs = model(batch.with_zeros(features, missing), training=training)
+    for average, value in zip(averages, before):
+        average.assign(tf.where(missing > 0, value, average.read_value()))
 
     def of_given_examples(output: tf.Tensor) -> tf.Tensor:
         rank = output.shape.rank
         if rank == 0 or (rank and output.shape[0] is not None):  # it does not grow with the batch
             return output
-        return output[: tf.where(missing > 0, 0, tf.shape(output)[0])]  # which may have several rows for an example
+        given = tf.where(missing > 0, 0, tf.shape(output)[0])  # an output may have several rows for an example
+        return with_mask_of(output, output[:given], lambda mask: mask[:given])
 
     return tf.nest.map_structure(of_given_examples, outputs)
+
+
+def _averages_of(model: KerasModel) -> list[tf.Variable]:
+    """What each of several replicas keeps for itself, such as the moving averages of a BatchNormalization. An Estimator
+    updates them in operations of its own."""
+    if tf.distribute.get_strategy().num_replicas_in_sync == 1 or not tf.compat.v1.executing_eagerly_outside_functions():
+        return []
+    on_read = tf.VariableSynchronization.ON_READ
+    return [variable for variable in model.non_trainable_variables if variable.synchronization == on_read]
+
+
+def with_mask_of(
+    output: tf.Tensor, result: tf.Tensor, change: Callable[[tf.Tensor], tf.Tensor] = lambda mask: mask
+) -> tf.Tensor:
+    """`result`, which was made of an output of a model, with the mask that Keras has left on that output: its losses
+    and metrics leave out what is masked."""
+    mask = getattr(output, _MASK, None)
+    if mask is not None:
+        setattr(result, _MASK, change(mask))
+    return result
 
 
 def metrics_of(parts: KerasParts, params: Params) -> dict[str, KerasMetric]:

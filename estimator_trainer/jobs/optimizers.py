@@ -29,9 +29,14 @@ def of_job(parts: KerasParts, params: Params) -> KerasOptimizer:
     """Makes the optimizer of a job.
 
     Raises:
-        UsageError: it is none of tf.keras.optimizers.legacy.
+        UsageError: it is none of tf.keras.optimizers.legacy, or scales the loss itself.
     """
     optimizer = parts.make_optimizer(params)
+    if isinstance(optimizer, tf.keras.mixed_precision.LossScaleOptimizer):
+        raise UsageError(
+            'make_optimizer gives a LossScaleOptimizer; let it give the optimizer inside of that. With '
+            '--mixed_precision=float16 keras_fit and custom_loop scale the loss themselves; bfloat16 needs no scale.'
+        )
     if not isinstance(optimizer, _legacy.Optimizer):
         kind = type(optimizer)
         raise UsageError(

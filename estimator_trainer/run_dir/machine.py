@@ -40,6 +40,27 @@ def _memory_gb(proc: str) -> float | None:
     return None
 
 
+def free_bytes(proc: str = '/proc', cgroup: str = '/sys/fs/cgroup') -> int | None:
+    """The memory that this process may still take: of the machine, or of its container (cgroup v2) if that has less.
+    None: nothing says it. What a container's files take in memory counts as free, as far as they were not used lately.
+    """
+    free = [int(line.split()[1]) * 1024 for line in _lines(f'{proc}/meminfo') if line.startswith('MemAvailable:')]
+    most, now = (''.join(_lines(f'{cgroup}/memory.{name}')).strip() for name in ('max', 'current'))
+    if most.isdecimal() and now.isdecimal():
+        stat = dict(line.split() for line in _lines(f'{cgroup}/memory.stat'))
+        free.append(max(0, int(most) - int(now) + int(stat.get('inactive_file', 0))))
+    return min(free, default=None)
+
+
+def whole_cores(cgroup: str = '/sys/fs/cgroup') -> int:
+    """The cores that this process may use; fewer if its container (cgroup v2) has a smaller share of their time."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+    quota, _, period = ''.join(_lines(f'{cgroup}/cpu.max')).strip().partition(' ')
+    if quota.isdecimal() and period.isdecimal():
+        cores = min(cores, -(-int(quota) // int(period)))
+    return max(1, cores)
+
+
 def _lines(path: str) -> list[str]:
     try:
         with open(path, encoding='utf-8', errors='replace') as file:

@@ -75,10 +75,12 @@ class Store:
         try:
             with self._errors(f'be read ({name})', (PreconditionError, FileNotFoundError)):
                 result = obstore.get(self._objects, name, options={'range': (start, end), 'if_match': version.e_tag})
+            if result.meta['e_tag'] != version.e_tag:
+                raise Conflict(f'{self.url}: {name} was changed')
             content = b''.join(self._content(name, result))
         except (PreconditionError, FileNotFoundError, ObjectChanged):
             raise Conflict(f'{self.url}: {name} was changed or removed') from None
-        if result.meta['e_tag'] != version.e_tag or len(content) != end - start:
+        if len(content) != end - start:
             raise Conflict(f'{self.url}: {name} was changed')
         return content
 

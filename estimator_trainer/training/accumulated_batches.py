@@ -9,6 +9,7 @@ from estimator_trainer.compat.patches import counted_replicas
 from estimator_trainer.data import batch
 from estimator_trainer.jobs import losses
 
+_SEED_OF_ZEROS = 2**31 - 1  # TensorFlow's in place of two seeds that are both 0
 Gradients = list[Any]  # a tensor, tf.IndexedSlices or None for each variable
 
 
@@ -39,8 +40,12 @@ def added_up(of_batch: Callable[..., tuple[tf.Tensor, Gradients]], batches: Sequ
         parts, shapes = _parts(gradients)
         stacked = _Stacked([(size, *of_this) for size, of_this in zip(sizes, batches)][1:])
 
+        drawn = [_drawn()]
+
         def take_another(number: tf.Tensor, share: tf.Tensor, parts: list[tf.Tensor]) -> tuple:
+            _draw_on(drawn[-1])
             more_share, more = of_one(*stacked.read(number))
+            drawn.append(_drawn())
             sums = [_added(gradient, *pair) for gradient, *pair in zip(_of_parts(gradients), parts, _parts(more)[0])]
             return number + 1, share + more_share, sums
 
@@ -51,7 +56,22 @@ def added_up(of_batch: Callable[..., tuple[tf.Tensor, Gradients]], batches: Sequ
             shape_invariants=(tf.TensorShape([]), share.shape, shapes),
             parallel_iterations=1,
         )
+        _draw_on(drawn[-1])
     return share, _packed(gradients, parts)
+
+
+def _drawn() -> int:
+    """How many operations of the graph under construction have taken their seed from its count of them, with this
+    question, which counts as well. The body of a loop is a graph of its own, whose count begins at 0: without more ado
+    its operations would have the seeds of those outside, and draw the same masks of dropout."""
+    seed, number = tf.compat.v1.get_seed(None)
+    return 0 if seed is None or number == _SEED_OF_ZEROS else number
+
+
+def _draw_on(count: int) -> None:
+    """Lets later operations of the graph under construction take other seeds than the first `count` of another one."""
+    while tf.compat.v1.get_default_graph().seed is not None and _drawn() < count:
+        pass
 
 
 def _of_parts(gradients: Gradients) -> list:

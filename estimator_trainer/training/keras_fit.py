@@ -74,7 +74,7 @@ class GlobalLossModel(tf.keras.Model):
     """
 
     def __init__(self, model: KerasModel, parts: KerasParts, params: Mapping[str, Any], xla: bool = False):
-        super().__init__(name='fitted')
+        super().__init__(name='fitted', dtype='float32')  # else a policy of the job would scale the loss
         self.trained = model
         self._pass = batch_gradients.make(model, parts, dict(params), xla)
         self._loss_metric = tf.keras.metrics.Mean(name='loss')

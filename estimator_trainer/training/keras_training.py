@@ -13,7 +13,7 @@ import tensorflow as tf
 from estimator_trainer.compat.agreement import EagerAgreement
 from estimator_trainer.compat.patches import optimizer_parts, strategy_mends
 from estimator_trainer.errors import UsageError
-from estimator_trainer.jobs import losses, optimizers
+from estimator_trainer.jobs import keras_models, losses, optimizers
 from estimator_trainer.run_dir import checkpoints, summaries, training_file
 from estimator_trainer.training import (
     dues,
@@ -62,14 +62,19 @@ class KerasTraining:
         self._saves = dues.Saves(dues.save_rule(config), params)
         with self.strategy.scope():
             with layer_precision.of_layers(config.mixed_precision):
-                self.model = job.make_model(params.as_dict())
+                self.model = keras_models.made(job.make_model, params.as_dict())
             self.optimizer = optimizers.of_job(self.parts, params.as_dict())
             numbers = optimizer_parts.numbers(self.optimizer)
             optimizer_parts.create_variables(self.optimizer, self._weights_of_model())  # all are restored
-            self.loss_scale = loss_scaling.of_run(config.mixed_precision, self.model, self.optimizer)
+            self.loss_scale = loss_scaling.of_run(config.mixed_precision, self.model)
+            keras_models.check_trained(self.model, is_scaled=self.loss_scale is not None)
             self._agreement = None if plan.trains_alone else EagerAgreement(loop.WISHES, plan.is_chief)
+        states = keras_models.rnn_states(self.model)
         self._checkpoint = tf.train.Checkpoint(
-            model=self.model, optimizer=self.optimizer, global_step=self.optimizer.iterations
+            model=self.model,
+            optimizer=self.optimizer,
+            global_step=self.optimizer.iterations,
+            **({'rnn_states': states} if states else {}),
         )
         self._restore(config.model_dir)
         with self.strategy.scope():
@@ -88,6 +93,8 @@ class KerasTraining:
 
     def _weights_of_model(self) -> list[tf.Variable]:
         try:
+            if not self.model.built:
+                raise ValueError('not built')
             return self.model.trainable_variables
         except ValueError as error:
             raise UsageError(
@@ -108,7 +115,14 @@ class KerasTraining:
                 'checkpoint; python -m estimator_trainer migrate makes a Keras one of it.'
             )
         # The checkpoint of another precision may lack a loss scale, or have one that is not needed.
-        self._checkpoint.restore(checkpoint).assert_existing_objects_matched().expect_partial()
+        try:
+            self._checkpoint.restore(checkpoint).assert_existing_objects_matched().expect_partial()
+        except AssertionError as error:
+            raise UsageError(
+                f'--model_dir={model_dir}: {os.path.basename(checkpoint)} does not hold all that the job trains now: '
+                f'{str(error).splitlines()[0]} Let make_model and make_optimizer give what they gave, with a learning '
+                'rate that is a number where it was one; or name another --model_dir.'
+            ) from error
 
     def __enter__(self) -> 'KerasTraining':
         step = self.read_step()
@@ -154,7 +168,7 @@ class KerasTraining:
 
         def of_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
             self._batches = setup.input_fn(tf.estimator.ModeKeys.TRAIN, params, context, setup.run_configs.own)
-            _check_pairs(self._batches, self._plan.config.loop)
+            keras_models.check_pairs(self._batches.element_spec, f'--loop={self._plan.config.loop}')
             return self._batches
 
         return self.strategy.distribute_datasets_from_function(of_pipeline)
@@ -241,7 +255,8 @@ class KerasTraining:
     def save(self, step: int) -> None:
         """Every task: what is averaged over the replicas as it is saved, such as the averages of a
         BatchNormalization, needs all of them."""
-        with strategy_mends.averages_read_beforehand(self.model.variables):
+        of_metrics = [variable for metric in self.model.metrics for variable in metric.variables]  # of layers too
+        with strategy_mends.averages_read_beforehand({id(each): each for each in (*self.model.variables, *of_metrics)}.values()):
             if self._manager is None:  # the chief's
                 return
             self._loop.saves(step, self._weights())
@@ -262,14 +277,3 @@ class KerasTraining:
             return
         with concurrent.futures.ThreadPoolExecutor(1) as thread:
             thread.submit(self._saved, step).result()
-
-
-def _check_pairs(batches: tf.data.Dataset, loop: str) -> None:
-    """Raises UsageError for batches that are not (features, labels)."""
-    spec = batches.element_spec
-    if not isinstance(spec, tuple) or len(spec) != 2:
-        has = f'{len(spec)} parts' if isinstance(spec, tuple) else 'features alone'
-        raise UsageError(
-            f'--loop={loop}: each batch of the input_fn has {has}, and this loop takes (features, labels). Give '
-            'weights of the examples as a feature, and let the loss of the job multiply by it.'
-        )

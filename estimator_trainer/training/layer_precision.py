@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
+from estimator_trainer.jobs import losses
 from estimator_trainer.jobs.job import KerasParts
 from estimator_trainer.jobs.job_types import Params, Tensors
 
@@ -37,4 +38,4 @@ def loss_in_float32(parts: KerasParts) -> KerasParts:
 
 
 def _widened(tensor: tf.Tensor) -> tf.Tensor:
-    return tf.cast(tensor, tf.float32) if tensor.dtype in _NARROW else tensor
+    return losses.with_mask_of(tensor, tf.cast(tensor, tf.float32)) if tensor.dtype in _NARROW else tensor

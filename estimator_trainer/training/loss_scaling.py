@@ -25,6 +25,7 @@ import tensorflow as tf
 from estimator_trainer.compat.patches import optimizer_parts
 from estimator_trainer.config import mixed_precision
 from estimator_trainer.errors import UsageError
+from estimator_trainer.jobs import keras_models
 from estimator_trainer.jobs.job_types import KerasMetric, KerasModel, KerasOptimizer
 from estimator_trainer.training import accumulated_batches
 
@@ -128,7 +129,7 @@ class RepeatedStep:
 
     def _changed_by_forward_pass(self) -> list[tf.Variable]:
         of_metrics = [variable for metric in self._metrics for variable in metric.variables]
-        return [*self._model.non_trainable_variables, *of_metrics]
+        return [*self._model.non_trainable_variables, *keras_models.rnn_states(self._model), *of_metrics]
 
 
 class _State:
@@ -179,12 +180,11 @@ class OverflowLines:
         self._said, self._next = repeated, self._every(step)
 
 
-def of_run(kind: str | None, model: KerasModel, optimizer: KerasOptimizer) -> LossScale | None:
+def of_run(kind: str | None, model: KerasModel) -> LossScale | None:
     """The loss scale of a --mixed_precision; None: it needs none.
 
     Raises:
-        UsageError: the model has no weights yet, of which a step keeps those that its forward pass changes; or the
-            optimizer scales the loss itself.
+        UsageError: the model has no weights yet, of which a step keeps those that its forward pass changes.
     """
     if kind != mixed_precision.FLOAT16:
         return None
@@ -192,11 +192,6 @@ def of_run(kind: str | None, model: KerasModel, optimizer: KerasOptimizer) -> Lo
         raise UsageError(
             '--mixed_precision=float16: make_model gives a model that has no weights yet; let make_model call it once, '
             'or give it the shape of its input (model.build).'
-        )
-    if isinstance(optimizer, tf.keras.mixed_precision.LossScaleOptimizer):
-        raise UsageError(
-            '--mixed_precision=float16: scales the loss itself, and make_optimizer gives a LossScaleOptimizer; let it '
-            'give the optimizer inside of that.'
         )
     return LossScale()
 

@@ -144,6 +144,8 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
     evaluation = Evaluation(model_dir, lambda: make_evaluator(setup), exports, rule, trains_from, after_last, data)
     if plan.evaluates:  # before training costs hours
         evaluation.check_early()
+    if plan.trains_alone and config.loop != 'estimator':  # its model draws what that of the training will draw
+        evaluation.prepare()
 
     # 7. Train. A process that trains alone evaluates on the way, and the last checkpoint.
     if plan.role == 'evaluator':

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.config.command_line import parse
+from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.training import estimator as training
 from estimator_trainer.training import loop, reports
-from tests import fakes, planning
+from estimator_trainer.training import plan as planning
+from tests import fakes
 
 v1 = tf.compat.v1
 

@@ -35,18 +35,13 @@ def setting(optimizer: Any, name: str) -> Any:
 def numbers(optimizer: Any) -> dict[str, float]:
     """Those of `settings` that are plain numbers: `create_variables` makes variables of them, and a checkpoint has
     these."""
-    return {name: value for name, value in _scaled(optimizer)._hyper.items() if isinstance(value, (int, float))}
+    return {name: value for name, value in optimizer._hyper.items() if isinstance(value, (int, float))}
 
 
 def set_numbers(optimizer: Any, numbers: Mapping[str, float]) -> None:
     """Gives the variables of some settings these values."""
     for name, value in numbers.items():
-        _scaled(optimizer)._hyper[name].assign(value)
-
-
-def _scaled(optimizer: Any) -> Any:
-    """The optimizer within one that scales the loss; of others, itself."""
-    return getattr(optimizer, 'inner_optimizer', optimizer)
+        optimizer._hyper[name].assign(value)
 
 
 def decay(optimizer: Any) -> Any:

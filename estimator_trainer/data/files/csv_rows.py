@@ -1,5 +1,6 @@
 """Turns rows of CSV into tensors, a whole batch at a time."""
 
+import codecs
 import csv
 import io
 import re
@@ -99,7 +100,8 @@ class CsvParser(ExampleParser):
         if len(self._columns) < (2 if texts else 5):
             return frozenset()
         rows = {self._divide.delimiter.join(form) for form in zip(*map(_forms, self._columns))}
-        return frozenset(rows.union(header.rstrip(b'\r\n') for header in headers))
+        rows.update(header.rstrip(b'\r\n') for header in headers)
+        return frozenset(rows | {codecs.BOM_UTF8 + row for row in rows})
 
     def arranged(self, parts: list[Any], files: np.ndarray) -> tuple[list[Any], dict[int, str]]:
         """See Parser.arranged: in all rows the columns get the order of the first file. There is one part."""
@@ -161,7 +163,7 @@ class CsvParser(ExampleParser):
         if fields is None or len(fields) != len(self._columns):
             return None
         texts = tuple(map(unquoted, fields))
-        if texts in self._layouts:
+        if (texts[0].removeprefix('\ufeff'), *texts[1:]) in self._layouts:
             return _REPEATS
         for name, text in zip(self._columns, texts):
             feature = self.features.get(name)

@@ -30,7 +30,7 @@ from estimator_trainer.data.files import borders, contents, unreadable
 from estimator_trainer.data.remote import whole_copies
 from estimator_trainer.data.remote.paths import RemotePath
 from estimator_trainer.errors import BadExample, DatasetError
-from estimator_trainer.run_dir import removal
+from estimator_trainer.run_dir import machine, removal
 from estimator_trainer.this_process import parent_process
 from estimator_trainer.this_process.child_process import PIPE, Child
 
@@ -210,12 +210,14 @@ def _make_in_parallel(paths: Sequence[str], file_format: str, has_header: bool, 
     if not paths or not sys.executable or isinstance(paths[0], RemotePath):
         return
     sizes = {os.fsencode(path): unreadable.stamp(path).size for path in paths}
-    total, cores = sum(sizes.values()), len(os.sched_getaffinity(0))
+    total = sum(sizes.values())
     if total < PARALLEL_BYTES:
         return
     _log.info('indexes %d file(s), %.1f GB, once', len(paths), total / 1e9)
     mixed = random.sample(paths, len(paths))  # other tasks do the same, so each finds files that are done
-    shares = [share for share in (mixed[core::cores] for core in range(cores)) if share]
+    free = machine.free_bytes()
+    most = machine.whole_cores() if free is None else min(machine.whole_cores(), max(1, free // _HELPER_BYTES))
+    shares = [share for share in (mixed[first::most] for first in range(most)) if share]
     command = [sys.executable, '-m', 'estimator_trainer.data.files.index', file_format, str(int(has_header))]
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     environ = {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, [root, os.environ.get('PYTHONPATH')]))}

@@ -6,6 +6,7 @@ import functools
 import glob
 import logging
 import os
+import stat
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -152,6 +153,11 @@ def _files_of(matching: list[str]) -> list[str]:
     for folder in folders:
         if not files or (format_by_name(folder) and not any(path.startswith(folder + os.sep) for path in files)):
             raise DatasetError(f'{folder} is a folder; name its files, such as {_example_of(folder)}')
+    for path in files:
+        with contextlib.suppress(OSError):  # reported when it is read
+            mode = os.stat(path).st_mode
+            if not stat.S_ISREG(mode):
+                raise DatasetError(f'{path} is no regular file, but a pipe, socket or device; write the data to a file')
     return files
 
 

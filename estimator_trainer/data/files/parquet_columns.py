@@ -114,6 +114,8 @@ def tensor(raw: Sequence[tf.Tensor], feature: Feature) -> Any:
 
 
 def _decoded(column: pyarrow.Array, name: str, feature: Feature) -> Decoded:
+    if isinstance(column.type, pyarrow.BaseExtensionType):  # such as UUID and JSON
+        column = column.storage
     if _is.is_dictionary(column.type):
         column = column.dictionary_decode()
     if _is.is_null(column.type):

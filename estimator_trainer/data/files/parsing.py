@@ -81,7 +81,9 @@ def with_plain_defaults(features: Mapping[str, Feature]) -> dict[str, Feature]:
     }
 
 
-def contradiction(features: Mapping[str, Feature], examples: Sequence[Example], most: int) -> str:
+def contradiction(
+    features: Mapping[str, Feature], examples: Sequence[Example], most: int, spec: FileSpec
+) -> str:
     """How a feature of a spec contradicts all of these examples that have it, or are to have it, and more than `most`:
     the end of a message. '' if none does.
     """
@@ -91,29 +93,26 @@ def contradiction(features: Mapping[str, Feature], examples: Sequence[Example], 
         if not types and not _may_be_absent(feature) and len(examples) > most:
             first = {other: _KINDS.get(value.WhichOneof('kind')) for other, value in sorted(examples[0].items())}
             named = ', '.join(f'{other} ({kind})' for other, kind in first.items() if kind) or 'none'
-            return (
-                f'has no feature {name!r}; its first example has {named}. Correct the FileSpec, or give the feature a '
-                'default_value.'
-            )
+            return f'has no feature {name!r}; its first example has {named}. {spec.cure_of_contradiction(name, absent=True)}'
         if len(held) <= most:
             continue
         if types and feature.dtype.name not in types:
             held_as, declared = ' and '.join(types), feature.dtype.name
-            return f'has the feature {name!r} as {held_as}, and the FileSpec as {declared}. Correct the FileSpec.'
-        if contradicts := _other_size(name, feature, held):
+            return f'has the feature {name!r} as {held_as}, and {spec.words} as {declared}. {spec.cure_of_contradiction(name)}'
+        if contradicts := _other_size(name, feature, held, spec):
             return contradicts
     return ''
 
 
-def _other_size(name: str, feature: Feature, held: Iterable[tf.train.Feature]) -> str:
+def _other_size(name: str, feature: Feature, held: Iterable[tf.train.Feature], spec: FileSpec) -> str:
     shape = tf.TensorShape(feature.shape) if isinstance(feature, tf.io.FixedLenFeature) else None
     sizes = {len(getattr(each, kind).value) for each in held if (kind := each.WhichOneof('kind'))} - {0}
     if not shape or not sizes or not shape.is_fully_defined() or shape.num_elements() in sizes:
         return ''
     numbers = ' or '.join(map(str, sorted(sizes)))
     return (
-        f'has the feature {name!r} with {numbers} value(s), and the FileSpec with the shape {shape.as_list()}, which '
-        f'has {shape.num_elements()}. Correct the FileSpec.'
+        f'has the feature {name!r} with {numbers} value(s), and {spec.words} with the shape {shape.as_list()}, which '
+        f'has {shape.num_elements()}. {spec.cure_of_contradiction(name)}'
     )
 
 

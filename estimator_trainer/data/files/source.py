@@ -133,7 +133,7 @@ class Source:
         self._firsts = np.concatenate([[0], np.cumsum(store.sizes)]).astype(np.int64)
         self.num_examples = int(self._firsts[-1])
         if not self.num_examples:
-            raise DatasetError(f'{store.paths[0]} and the others ({len(store.paths)} file(s)) hold no example')
+            raise DatasetError(f'{self._names[0]} and the others ({len(store.paths)} file(s)) hold no example')
         self.enters_anywhere = store.enters_anywhere
         self.block_sizes, self.block_bytes = store.block_sizes, store.block_bytes
         self.load_ahead = store.load_ahead
@@ -155,7 +155,7 @@ class Source:
         with contextlib.suppress(BadExample, DatasetError):
             raw, bad = self._load(ids)
             examples = parsing.decoded(record for number, record in zip(ids, raw[0]) if number not in bad)
-            contradiction = parsing.contradiction(self.features, examples, most)
+            contradiction = parsing.contradiction(self.features, examples, most, self.spec)
             if contradiction:
                 raise UsageError(f'{self._names[0]} {contradiction}')
             for name, held in parsing.likely_misspelt(self.features, examples):

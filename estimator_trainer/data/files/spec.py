@@ -82,6 +82,15 @@ class FileSpec:
                     f'{", ".join(names) or "none"}.'
                 )
 
+    @property
+    def words(self) -> str:
+        """What a message calls it."""
+        return 'the FileSpec'
+
+    def cure_of_contradiction(self, name: str, absent: bool = False) -> str:
+        """What helps if tf.Examples have a feature in another way, or do not have it: a sentence of a message."""
+        return f'Correct the FileSpec{", or give the feature a default_value" if absent else ""}.'
+
     def cure_of_no_column(self, name: str = '') -> str:
         """What helps if the first line of a CSV file does not name this column, or any: a sentence of a message."""
         return 'FileSpec.columns names those of files without a header line'

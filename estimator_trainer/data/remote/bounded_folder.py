@@ -107,14 +107,10 @@ class Folder:
             DatasetUnavailable: another one was in it, and nothing in the folder of `path` changed for half an hour.
             DatasetError: the folder has no locks.
         """
-        number = int(hashlib.sha256(os.fsencode(path)).hexdigest()[:8], 16) % _NUM_LOCKS
         with contextlib.ExitStack() as stack:
             try:
-                lock = stack.enter_context(locks.Lock(os.path.join(self.made(_LOCKS), f'{number:03x}'), 0o600))
-                if not lock.take():
-                    while_it_fetches = preparing.WhileItAdvances(_WAIT_SECS)
-                    with preparing.as_it_changes(os.path.dirname(path), while_it_fetches):
-                        lock.wait(while_it_fetches)
+                lock = stack.enter_context(locks.Lock(self._lock_of(path), 0o600))
+                lock.wait(preparing.WhileItAdvances(_WAIT_SECS, look=lambda: _last_write(path)))
             except locks.Held as error:
                 raise DatasetUnavailable(f'{error} fetches {path}, of which nothing came for {_WAIT_SECS} s') from None
             except OSError as error:
@@ -122,6 +118,10 @@ class Folder:
                     f'{self.path} cannot be locked ({error}); name another folder with --data_cache_dir'
                 ) from None
             yield
+
+    def _lock_of(self, path: str) -> str:
+        number = int(hashlib.sha256(os.fsencode(path)).hexdigest()[:8], 16) % _NUM_LOCKS
+        return os.path.join(self.made(_LOCKS), f'{number:03x}')
 
     @contextlib.contextmanager
     def writing(self, path: str, size: int, wait_secs: float = 0) -> Iterator[BinaryIO | None]:
@@ -162,15 +162,15 @@ class Folder:
             removal.file(unfinished, self._proof)
 
     def written(self, path: str) -> int:
-        """The bytes on the disk of unfinished files that are to get this name."""
-        folder, name = os.path.split(path)
-        written = 0
-        with contextlib.suppress(OSError):  # the folder may be gone, and each file may get its name meanwhile
-            for entry in os.scandir(folder):
-                if entry.name.startswith(f'.{name}.') and entry.name.endswith(_UNFINISHED):
-                    with contextlib.suppress(OSError):
-                        written += entry.stat(follow_symlinks=False).st_blocks * 512
-        return written
+        """The bytes on the disk of the unfinished file that is to get this name, if another process is at it."""
+        if not locks.is_held(self._lock_of(path)):
+            return 0
+        return sum(status.st_blocks * 512 for _, status in _unfinished_files(path))
+
+    def remove_unfinished(self, path: str) -> None:
+        """Removes what killed processes have left of a file with this name. The caller is `alone` with it."""
+        for unfinished, _ in _unfinished_files(path):
+            removal.file(unfinished, self._proof)
 
     def _reserve(self, path: str, size: int) -> bool | None:
         """Makes a file of that size. False: there is no room. None: there will be, when others have written theirs."""
@@ -279,3 +279,20 @@ def _own_folder(path: str) -> str:
         return path
     of_earlier_versions = _LOCKS in names and all(name in (_IN_USE, _LOCKS) or _ENTRY.fullmatch(name) for name in names)
     return path if of_earlier_versions else os.path.join(path, OWN)
+
+
+def _unfinished_files(path: str) -> list[tuple[str, os.stat_result]]:
+    """(path, status) of the files that are to get this name."""
+    folder, name = os.path.split(path)
+    files: list[tuple[str, os.stat_result]] = []
+    with contextlib.suppress(OSError):  # the folder may be gone
+        for entry in os.scandir(folder):
+            if entry.name.startswith(f'.{name}.') and entry.name.endswith(_UNFINISHED):
+                with contextlib.suppress(OSError):  # it has its name now
+                    files.append((entry.path, entry.stat(follow_symlinks=False)))
+    return files
+
+
+def _last_write(path: str) -> int:
+    """When a file that is to get this name was written last, in nanoseconds; 0: there is none."""
+    return max((status.st_mtime_ns for _, status in _unfinished_files(path)), default=0)

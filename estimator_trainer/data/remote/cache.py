@@ -108,6 +108,7 @@ class Cache:
         return self.folder.made(entry_of(path))
 
     def _fetch(self, path: RemotePath, local: str) -> None:
+        self.folder.remove_unfinished(local)
         with self.folder.writing(local, path.size, wait_secs=_ROOM_SECS) as file:
             if file is None:
                 raise self._no_room(path)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from estimator_trainer.compat.patches import optimizer_parts
-from estimator_trainer.jobs import optimizers
+from estimator_trainer.jobs import keras_models, optimizers
 from estimator_trainer.tools.migrate import variable_names
 from estimator_trainer.training import keras_training
 
@@ -53,7 +53,7 @@ def keras_job(job, params, features) -> KerasJob:
     """
     in_graph = _names_in_a_graph(job, params, features)
     tf.keras.backend.clear_session()  # numbers names such as dense_1 anew, as a graph of its own does
-    model = job.make_model(params)
+    model = keras_models.made(job.make_model, params)
     model(features, training=False)
     optimizer = job.parts.make_optimizer(params)
     kind = type(optimizer)
@@ -96,7 +96,7 @@ def _names_in_a_graph(job, params, features) -> list:
     """What the model's weights are called where Estimator builds it, in the order of `weights`."""
     tf.keras.backend.clear_session()
     with tf.Graph().as_default():
-        model = job.make_model(params)
+        model = keras_models.made(job.make_model, params)
         model(
             tf.nest.map_structure(
                 lambda array: tf.compat.v1.placeholder(array.dtype, [None, *array.shape[1:]]), features

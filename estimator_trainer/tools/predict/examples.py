@@ -38,6 +38,16 @@ class SignatureSpec(FileSpec):
 
     signature: str = ''
 
+    @property
+    def words(self) -> str:
+        return f'the signature {self.signature}'
+
+    def cure_of_contradiction(self, name: str, absent: bool = False) -> str:
+        if name == self.key:
+            return f'--key={name} has to be a feature of each example, of one type.'
+        takes = 'takes it under this name' if absent else 'takes it so'
+        return f'The signature {self.signature} {takes}: write records that fit it, or choose another --signature.'
+
     def cure_of_no_column(self, name: str = '') -> str:
         if name and name == self.key:
             return f'--key={name} has to be one of them'

@@ -1,9 +1,12 @@
 """data.files.parsing: when a FileSpec contradicts the examples of a file."""
 
+import re
+
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.data.files import parsing
+from estimator_trainer.data.files import FileSpec, parsing
+from estimator_trainer.tools.predict.examples import SignatureSpec
 from tests.data.files import written
 
 RARE = {'rare': tf.io.VarLenFeature(tf.int64)}
@@ -20,6 +23,20 @@ def examples(rare):
     'rare, most, refuses', [(1, 0, True), (1, 8, False), (8, 8, False), (9, 8, True), (0, 0, False)]
 )
 def test_more_examples_than_may_be_left_out_contradict(rare, most, refuses):
-    said = parsing.contradiction(RARE, examples(rare), most)
+    said = parsing.contradiction(RARE, examples(rare), most, FileSpec(RARE))
     expected = "has the feature 'rare' as string, and the FileSpec as int64. Correct the FileSpec."
     assert said == (expected if refuses else '')
+
+
+@pytest.mark.parametrize(
+    'name, key, words',
+    [
+        ('image', '', "has no feature 'image'; .* The signature serving_default takes it under this name: write records"),
+        ('rare', '', 'rare. as string, and the signature serving_default as int64. The signature serving_default takes it'),
+        ('image', 'image', '--key=image has to be a feature of each example, of one type.'),
+    ],
+)
+def test_who_predicts_has_written_no_spec(name, key, words):
+    features = {name: tf.io.FixedLenFeature([], tf.int64)}
+    spec = SignatureSpec(features, key=key, signature='serving_default')
+    assert re.search(words, parsing.contradiction(features, examples(16), 0, spec))
