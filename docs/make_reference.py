@@ -169,16 +169,17 @@ AFTER = {
     exit_codes.USAGE: _AS_SAID,
     exit_codes.DAMAGED: _AS_SAID,
     exit_codes.NO_DATA: _AS_SAID,
-    exit_codes.NOT_FINITE: '[find where it comes from](recipes.md#how-do-i-find-where-a-nan-comes-from); no checkpoint holds it',
-    exit_codes.OUT_OF_MEMORY: 'a smaller `--batch_size`, with `--accumulate_steps` if the global batch has to stay; or more '
-    'memory',
+    exit_codes.NOT_FINITE: '[find where it comes from](recipes.md#how-do-i-find-where-a-nan-comes-from); no checkpoint '
+    'holds it',
+    exit_codes.OUT_OF_MEMORY: 'a smaller `--batch_size`, with `--accumulate_steps` if the global batch has to stay; or '
+    'more memory',
     exit_codes.CANNOT_WRITE: 'make room, or give the right to write; then the same command',
     exit_codes.INTERRUPTED: 'give the same command again',
     exit_codes.TERMINATED: 'give the same command again',
     exit_codes.LOST_PEER: 'look at the task that was lost; all tasks start again, which supervisors and engines do',
-    exit_codes.NO_PEER: 'see whether all tasks were started and reach each other\'s ports; then start all of them again',
-    exit_codes.STALLED: '[look at the stacks](failures.md#what-every-task-does) that it has printed; if steps take so long, '
-    'a higher `--step_timeout_secs`',
+    exit_codes.NO_PEER: "see whether all tasks were started and reach each other's ports; then start all of them again",
+    exit_codes.STALLED: '[look at the stacks](failures.md#what-every-task-does) that it has printed; if steps take so '
+    'long, a higher `--step_timeout_secs`',
     exit_codes.NOT_SAVED: 'give the same command again; for slow steps or checkpoints, a longer `--grace_secs`',
     exit_codes.RESTARTS_SPENT: 'mend the last cause, which the line names; then the same command',
     exit_codes.PORT_TAKEN: 'give another port in TF_CONFIG or end what holds it; supervisors choose another one',

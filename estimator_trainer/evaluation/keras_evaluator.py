@@ -18,7 +18,7 @@ from estimator_trainer.evaluation.evaluation_journal import EvaluationProgress
 from estimator_trainer.evaluation.exact_evaluation import EvaluationInputFn
 from estimator_trainer.jobs import keras_models, losses
 from estimator_trainer.jobs.job import Job
-from estimator_trainer.jobs.job_types import KerasMetric, KerasModel, Tensors
+from estimator_trainer.jobs.job_types import KerasMetric, Tensors
 from estimator_trainer.run_dir import checkpoints, summaries
 
 if TYPE_CHECKING:

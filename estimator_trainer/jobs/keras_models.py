@@ -27,7 +27,9 @@ def made(make_model: Callable[[Params], KerasModel], params: Params) -> KerasMod
     cure = 'let it return a tf.keras.Model'
     if any(base.__module__.partition('.')[0] == 'keras' for base in kind.__mro__):
         cure = 'Keras 3 is what `import keras` gives; write `from tensorflow import keras` in the job'
-    raise UsageError(f'make_model gives a {kind.__module__}.{kind.__qualname__}, and a model of Keras 2 is needed: {cure}.')
+    raise UsageError(
+        f'make_model gives a {kind.__module__}.{kind.__qualname__}, and a model of Keras 2 is needed: {cure}.'
+    )
 
 
 def check_trained(model: KerasModel, is_scaled: bool = False) -> None:

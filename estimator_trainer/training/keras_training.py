@@ -256,7 +256,9 @@ class KerasTraining:
         """Every task: what is averaged over the replicas as it is saved, such as the averages of a
         BatchNormalization, needs all of them."""
         of_metrics = [variable for metric in self.model.metrics for variable in metric.variables]  # of layers too
-        with strategy_mends.averages_read_beforehand({id(each): each for each in (*self.model.variables, *of_metrics)}.values()):
+        with strategy_mends.averages_read_beforehand(
+            {id(each): each for each in (*self.model.variables, *of_metrics)}.values()
+        ):
             if self._manager is None:  # the chief's
                 return
             self._loop.saves(step, self._weights())

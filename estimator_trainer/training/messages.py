@@ -190,7 +190,9 @@ def say_other_tensorflow(model_dir: str, now: str | None) -> None:
     versions = folder.config.get('versions')
     before = versions.get('tensorflow') if isinstance(versions, dict) else None
     if folder.named_step and before and now and before != now:
-        _log.info('goes on with TensorFlow %s, after %s: from here on results may be rounded in another way', now, before)
+        _log.info(
+            'goes on with TensorFlow %s, after %s: from here on results may be rounded in another way', now, before
+        )
 
 
 def say_why_early(why: str, step: int, params: RunParams, batches: int) -> None:

@@ -212,8 +212,8 @@ class _SummariesOfCalls(saver_hooks.SummarySaver):
         late = [summary.op.name for summary in added if not any(it is self._steps.loss for it in summary.op.inputs)]
         if late:
             _log.warning(
-                'WARNING: the summary %s is not written: a hook has made it in begin(), when calls of several steps were '
-                'built. Make it in the model_fn, or set --steps_per_call=1',
+                'WARNING: the summary %s is not written: a hook has made it in begin(), when calls of several '
+                'steps were built. Make it in the model_fn, or set --steps_per_call=1',
                 ', '.join(late[:3]),
             )
 

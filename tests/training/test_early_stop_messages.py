@@ -6,7 +6,7 @@ import pytest
 
 from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.jobs import Job
-from estimator_trainer.training import early_stop_messages
+from estimator_trainer.training import early_stop_messages, messages
 from estimator_trainer.training import plan as planning
 
 JOB = Job(model_fn=lambda features: None, input_fn=lambda: None, best_metric='accuracy')

@@ -145,7 +145,9 @@ def test_a_replica_without_a_batch_keeps_its_averages(two):
         return losses.outputs_of(model, x[: tf.where(tf.equal(replica, 0), tf.shape(x)[0], 0)], training=True)
 
     two.run(step, [tf.constant([[4.0, 8.0], [6.0, 8.0]])])
-    averages = [tf.convert_to_tensor(each).numpy() for each in two.experimental_local_results(model.layers[-1].moving_mean)]
+    averages = [
+        tf.convert_to_tensor(each).numpy() for each in two.experimental_local_results(model.layers[-1].moving_mean)
+    ]
     np.testing.assert_allclose(averages, [[2.5, 4.0], [0.0, 0.0]])
 
 

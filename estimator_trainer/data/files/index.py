@@ -38,6 +38,7 @@ _log = logging.getLogger('estimator_trainer')
 _VERSION = 2  # of the rule that says where records begin
 PARALLEL_BYTES = 64 * 2**20  # fewer bytes are indexed in this process, because another one takes longer to start
 _POLL_SECS, _SAY_SECS = 0.05, 5.0
+_HELPER_BYTES = 512 * 2**20  # that a process may take which makes indexes
 _ALL_STREAMS = 'all_streams'  # the mark in the index of a compressed file that all of its streams were read
 _UNFINISHED = 'estimator_trainer'  # the ending of an index that is being written
 # An index is a zip file with the array `of` at its beginning, which proves that it is ours, even if it is damaged.

@@ -81,9 +81,7 @@ def with_plain_defaults(features: Mapping[str, Feature]) -> dict[str, Feature]:
     }
 
 
-def contradiction(
-    features: Mapping[str, Feature], examples: Sequence[Example], most: int, spec: FileSpec
-) -> str:
+def contradiction(features: Mapping[str, Feature], examples: Sequence[Example], most: int, spec: FileSpec) -> str:
     """How a feature of a spec contradicts all of these examples that have it, or are to have it, and more than `most`:
     the end of a message. '' if none does.
     """
@@ -93,12 +91,14 @@ def contradiction(
         if not types and not _may_be_absent(feature) and len(examples) > most:
             first = {other: _KINDS.get(value.WhichOneof('kind')) for other, value in sorted(examples[0].items())}
             named = ', '.join(f'{other} ({kind})' for other, kind in first.items() if kind) or 'none'
-            return f'has no feature {name!r}; its first example has {named}. {spec.cure_of_contradiction(name, absent=True)}'
+            cure = spec.cure_of_contradiction(name, absent=True)
+            return f'has no feature {name!r}; its first example has {named}. {cure}'
         if len(held) <= most:
             continue
         if types and feature.dtype.name not in types:
             held_as, declared = ' and '.join(types), feature.dtype.name
-            return f'has the feature {name!r} as {held_as}, and {spec.words} as {declared}. {spec.cure_of_contradiction(name)}'
+            cure = spec.cure_of_contradiction(name)
+            return f'has the feature {name!r} as {held_as}, and {spec.words} as {declared}. {cure}'
         if contradicts := _other_size(name, feature, held, spec):
             return contradicts
     return ''

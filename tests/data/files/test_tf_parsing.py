@@ -31,8 +31,16 @@ def test_more_examples_than_may_be_left_out_contradict(rare, most, refuses):
 @pytest.mark.parametrize(
     'name, key, words',
     [
-        ('image', '', "has no feature 'image'; .* The signature serving_default takes it under this name: write records"),
-        ('rare', '', 'rare. as string, and the signature serving_default as int64. The signature serving_default takes it'),
+        (
+            'image',
+            '',
+            "has no feature 'image'; .* The signature serving_default takes it under this name: write records",
+        ),
+        (
+            'rare',
+            '',
+            'rare. as string, and the signature serving_default as int64. The signature serving_default takes it',
+        ),
         ('image', 'image', '--key=image has to be a feature of each example, of one type.'),
     ],
 )
