@@ -93,8 +93,6 @@ class KerasTraining:
 
     def _weights_of_model(self) -> list[tf.Variable]:
         try:
-            if not self.model.built:
-                raise ValueError('not built')
             return self.model.trainable_variables
         except ValueError as error:
             raise UsageError(

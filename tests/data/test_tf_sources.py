@@ -154,7 +154,7 @@ def test_preparation_tells_how_far_it_is(tmp_path):
 
 
 def test_who_waits_for_a_process_that_stands_still_gives_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(preparing.WhileItAdvances.__init__, '__defaults__', (0.0, time.monotonic))
+    monkeypatch.setattr(preparing.WhileItAdvances.__init__, '__defaults__', (0.0, time.monotonic, None))
     (tmp_path / 'mnist_5k').mkdir()
     with locks.Lock(tmp_path / 'mnist_5k/.lock') as lock:
         assert lock.take()

@@ -243,6 +243,6 @@ def test_batches_that_are_no_pairs_are_refused(tmp_path, loop, with_weights, has
 
     given = dataclasses.replace(setup(tmp_path), input_fn=input_fns.by_name(input_fn))
     with pytest.raises(
-        UsageError, match=f'--loop=keras_fit: each batch of the input_fn has {has}.*takes .features, labels.'
+        UsageError, match=f'--loop=keras_fit: each batch of the input_fn has {has}.*and .features, labels. are needed'
     ):
         loop(given).train(lambda step: None)

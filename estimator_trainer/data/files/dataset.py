@@ -82,7 +82,7 @@ class FileDataset:
         self._sources: dict[str, Source] = {}
         index_dir = os.path.join(config.model_dir, 'index')
         for flag in ('train_files', 'eval_files'):
-            with _naming('eval_files' if config.train_files == config.eval_files else flag):
+            with _naming(flag):
                 self._sources[flag] = source.open_source(
                     listed(flag, getattr(config, flag), config.file_format),
                     spec,
@@ -123,7 +123,7 @@ class FileDataset:
     def _check_units(self, config: 'TrainerConfig') -> None:
         trained = {} if config.allow_config_change else config_file.trained_files(config.model_dir)
         for flag, source in self._sources.items():
-            with _naming('eval_files' if config.train_files == config.eval_files else flag):
+            with _naming(flag):
                 units.refuse_other_than_trained(trained.get('units') or {}, source.units, config.model_dir)
                 units.refuse_others(self._sources['train_files'].units, source.units)
 

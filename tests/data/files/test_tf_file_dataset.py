@@ -104,11 +104,6 @@ def test_evaluation_files_without_a_feature_of_the_training_files_are_refused(tm
         of_parquet(tmp_path, train, evaluation)
 
 
-def test_errors_of_a_command_that_only_evaluates_name_its_flag(tmp_path):
-    with pytest.raises(DatasetError, match='--eval_files: no file matches'):
-        opened(tmp_path, f'{tmp_path}/none*')
-
-
 def test_files_that_cannot_be_entered_anywhere_are_evaluated_in_their_order(tmp_path):
     """`evaluate` names them as the training files too."""
     files = write(tmp_path / 'gz', 500, compression='GZIP')

@@ -49,15 +49,19 @@ def test_what_was_used_least_recently_makes_room_on_the_disk(remote, found, tmp_
     assert [os.path.exists(path) for path in old] == [False, False, True, True]
 
 
-def test_what_another_process_has_written_need_not_be_free(remote, found, tmp_path, monkeypatch):
+def test_what_another_process_has_written_need_not_be_free(remote, found, tmp_path):
+    """What is left of a process that was killed does not count, and goes when the file is fetched."""
     cache = Cache(str(tmp_path), 10**6)
+    path = cache.path_of(entry_of(found[0]), os.path.basename(found[0]))
     unfinished = cache.path_of(entry_of(found[0]), f'.{os.path.basename(found[0])}.0a1b2c3d.part')
     os.makedirs(os.path.dirname(unfinished))
     with open(unfinished, 'wb') as file:
         file.write(bytes(4096))
         os.fsync(file.fileno())
-    monkeypatch.setattr(whole_copies.shutil, 'disk_usage', lambda folder: types.SimpleNamespace(free=500))
-    assert [read(path) for path in whole_copies.copies(found[:1], cache)] == list(CONTENT.values())[:1]
+    assert cache.folder.written(path) == 0
+    with Cache(str(tmp_path), 10**6).folder.alone(path):
+        assert cache.folder.written(path) == os.stat(unfinished).st_blocks * 512
+    assert read(cache.copy(found[0])) == next(iter(CONTENT.values())) and not os.path.exists(unfinished)
 
 
 def test_nothing_is_removed_where_that_makes_no_room(remote, found, tmp_path, monkeypatch):
