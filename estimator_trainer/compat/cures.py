@@ -9,7 +9,8 @@ import os
 import re
 import sys
 import traceback
-from types import ModuleType, TracebackType
+from collections.abc import Sequence
+from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 from estimator_trainer import error_lines
@@ -51,8 +52,56 @@ def cure_of(error: BaseException, tf1: bool) -> str | None:
             'without it, as in `python -m estimator_trainer.compat run --horovod PROGRAM`; `cluster --program` takes '
             'it as well'
         )
-    name = None if tf1 else old_name(error, sys.modules.get('tensorflow'))
-    return name and advice(name)
+    if _lacks_estimators(error):
+        return 'the package tensorflow-estimator is not installed: pip install "tensorflow-estimator==2.15.*"'
+    if _is_raised_by_keras_3(error):
+        return (
+            'the program imports keras, which is Keras 3 here, and Estimators and tf.keras are of Keras 2: if it is '
+            'written for Keras 2, write `from tensorflow import keras` in place of `import keras`, and '
+            '`from tensorflow.keras` in place of `from keras`'
+        )
+    name = old_name(error, sys.modules.get('tensorflow'))
+    if not tf1:
+        return name and advice(name)
+    package = name and _package_of(error, sys.modules['tensorflow'])
+    return package and (
+        f'{name} is of TensorFlow 1, and the installed package {package} gets the names of TensorFlow 2: give '
+        f'--tf1-packages={package} to `compat run` as well; for `cluster --program` put the folder of its source on '
+        'PYTHONPATH'
+    )
+
+
+def _lacks_estimators(error: BaseException) -> bool:
+    """Whether tf.estimator, or tf.compat.v1.estimator, is what is missing."""
+    owner = str(getattr(getattr(error, 'obj', None), '__name__', ''))
+    is_missing = isinstance(error, AttributeError) and error.name == 'estimator'
+    return is_missing and owner.partition('.')[0] in ('tensorflow', 'tensorflow_core')
+
+
+def _is_raised_by_keras_3(error: BaseException) -> bool:
+    """Whether Keras 3 has raised the error, or it is about an object of it."""
+    keras = sys.modules.get('keras')
+    version = str(getattr(keras, '__version__', '')).partition('.')[0]
+    if keras is None or not version.isdecimal() or int(version) < 3 or not getattr(keras, '__file__', None):
+        return False
+    owners = (base.__module__ for base in type(getattr(error, 'obj', None)).__mro__)
+    folder = os.path.join(os.path.dirname(str(keras.__file__)), '')
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    is_its_own = any(owner.partition('.')[0] == 'keras' for owner in owners)
+    return is_its_own or any(file.startswith(folder) for file in files)
+
+
+def _package_of(error: BaseException, tensorflow: Any) -> str | None:
+    """The installed package whose code has asked TensorFlow for what it lacks."""
+    ours = os.path.dirname(tensorflow.__file__)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    asking = [frame for frame in frames if not frame.f_code.co_filename.startswith(ours)][-1:]
+    is_installed = any(part in ('site-packages', 'dist-packages') for part in _parts_of_path(asking))
+    return str(asking[0].f_globals.get('__name__', '')).partition('.')[0] or None if is_installed else None
+
+
+def _parts_of_path(frames: Sequence[FrameType]) -> list[str]:
+    return [part for frame in frames for part in frame.f_code.co_filename.split(os.sep)]
 
 
 # What such a program asks of a data set, and arguments of TensorFlow 1's functions.

@@ -29,7 +29,15 @@ if TYPE_CHECKING:
 _ROOT = 'tensorflow.python.'
 _WHOLE = '*'  # the section of modules that moved as a whole
 # NumPy 1.24 removed them; they were Python's own types. NumPy 2 has a bool again, which is its scalar type.
-_NUMPY = {'int': int, 'float': float, 'complex': complex, 'bool': bool, 'object': object, 'str': str}
+_NUMPY = {'int': int, 'float': float, 'complex': complex, 'bool': bool, 'object': object, 'str': str, 'unicode': str}
+# NumPy 2 removed these, and has them under another name.
+_RENAMED = {
+    **dict.fromkeys(('NaN', 'NAN'), 'nan'),
+    **dict.fromkeys(('Inf', 'Infinity', 'infty', 'PINF'), 'inf'),
+    **{'float_': 'float64', 'complex_': 'complex128', 'string_': 'bytes_', 'unicode_': 'str_'},
+    **{'product': 'prod', 'cumproduct': 'cumprod', 'alltrue': 'all', 'sometrue': 'any'},
+    **{'row_stack': 'vstack', 'trapz': 'trapezoid', 'round_': 'round'},
+}
 
 
 def install() -> None:
@@ -116,6 +124,9 @@ def _restore_numpy(numpy: ModuleType) -> None:
     for name, kind in _NUMPY.items():
         if name not in vars(numpy):
             setattr(numpy, name, kind)
+    for name, now in _RENAMED.items():
+        if name not in vars(numpy):
+            setattr(numpy, name, getattr(numpy, now))
 
 
 def _restore_apply(base_layer: ModuleType) -> None:

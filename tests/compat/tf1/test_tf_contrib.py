@@ -231,3 +231,10 @@ def test_a_missing_file_of_mnist_is_fetched_whole_or_not_at_all(images, tmp_path
     with pytest.raises(OSError):
         mnist_data_sets.read_data_sets(folder, validation_size=0, source_url=url + 'nowhere/')
     assert len(list(folder.iterdir())) == 3
+
+
+def test_all_names_of_a_part():
+    """What `from tensorflow.contrib.data import *` takes."""
+    names = contrib.find('data').__all__
+    assert {'Dataset', 'batch_and_drop_remainder', 'prefetch_to_device'} <= set(names)
+    assert {'data', 'layers', 'training'} <= set(contrib.names_of(''))

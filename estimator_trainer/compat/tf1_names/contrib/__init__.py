@@ -27,6 +27,8 @@ class Contrib(types.ModuleType):
         self._part = path
 
     def __getattr__(self, name: str) -> Any:
+        if name == '__all__':  # of `from tensorflow.contrib.layers import *`
+            return [each for each in names_of(self._part) if hasattr(self, each)]
         if name.startswith('__'):
             raise AttributeError(name)
         value = find(f'{self._part}.{name}' if self._part else name)
@@ -62,6 +64,19 @@ def find(path: str) -> Any:
         except AttributeError:
             pass
     raise AttributeError(absent(path))
+
+
+def names_of(part: str) -> list[str]:
+    """The names of a part of tf.contrib that can be had, such as 'layers'; '' for its parts."""
+    places = _read('names.ini')
+    own = [name for name in places[part] if name not in ('*', '.python')] if places.has_section(part) else []
+    parts = [section.removeprefix(f'{part}.' if part else '').partition('.')[0] for section in places.sections()]
+    inner = [name for name, section in zip(parts, places.sections()) if section != part and _is_below(section, part)]
+    return sorted({*own, *inner, *_module_names().get(part, ())})
+
+
+def _is_below(section: str, part: str) -> bool:
+    return not part or section.startswith(f'{part}.')
 
 
 def is_listed(path: str) -> bool:
