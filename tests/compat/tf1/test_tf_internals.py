@@ -43,8 +43,9 @@ def test_each_name_is_found(tmp_path):
 def test_names_that_numpy_removed(tmp_path):
     """AdaNet 0.9 asks for np.float after each iteration."""
     program = tmp_path / 'program.py'
-    program.write_text('import numpy as np\nprint(np.float, np.int, np.object, np.bool)\n')
+    program.write_text('import numpy as np\nprint(np.float, np.int, np.object, np.bool, np.NaN, np.product([2, 3]))\n')
     command = [sys.executable, '-m', 'estimator_trainer.compat', 'run', '--internals', program]
     finished = launch.run(command, timeout=300, cwd=tmp_path)
     assert finished.code == 0, finished.output
     assert "<class 'float'> <class 'int'> <class 'object'> <class " in finished.output, finished.output
+    assert 'nan 6' in finished.output, finished.output
