@@ -236,13 +236,12 @@ def test_what_a_loop_may_compute_otherwise_means_one_step_a_call(tmp_path, caplo
 
 @pytest.mark.parametrize('deterministic', [True, False])
 def test_deterministic_runs_are_told_of_it_with_any_steps_per_call(caplog, deterministic):
-    plan = fakes.Plan(config=fakes.config(deterministic=deterministic, steps_per_call='1'))
+    setup = fakes.Setup(fakes.Plan(config=fakes.config(deterministic=deterministic, steps_per_call='1')))
     with tf.Graph().as_default():
         weight, step = v1.get_variable('weight', initializer=1.0), v1.train.get_or_create_global_step()
         train_op = averages_beside(v1.train.GradientDescentOptimizer(0.1), weight**2, step)
         spec = tf.estimator.EstimatorSpec('train', loss=weight**2, train_op=train_op)
-        config = tf.estimator.RunConfig()
-        several, why = several_steps.make(fakes.Setup(plan), config, spec, [], None, tf.cast(step, tf.int64))
+        several, why = several_steps.make(setup, tf.estimator.RunConfig(), spec, [], None, step.read_value())
     assert (several, why) == (None, '')
     assert ('WARNING: --deterministic: the step uses weight beside' in caplog.text) == deterministic
 

@@ -205,21 +205,6 @@ def test_only_handles_and_placeholders_stay_outside():
             assert not any(read in part.ops for op in part.borders for read in step_part._reads(op))
 
 
-def test_a_large_constant_is_not_copied():
-    with tf.Graph().as_default() as graph:
-        frozen = tf.constant(np.ones([2**14, 2**10 + 1], np.float32), name='frozen')
-        weight = v1.get_variable('weight', [2**10 + 1])
-        loss = tf.reduce_sum(tf.gather(frozen, [3, 2**14 - 1]) * weight)
-        train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
-        before = graph.as_graph_def().ByteSize()
-        loop = step_loop.make(train_op, loss, None)
-        assert graph.as_graph_def().ByteSize() < before + 2**20
-        with started(graph) as session:
-            first = session.run(weight)
-            session.run(loop.done, {loop.most: 5})
-            np.testing.assert_allclose(session.run(weight), first - 1.0, rtol=1e-5)
-
-
 def test_a_handle_that_reads_of_the_step_is_refused():
     with tf.Graph().as_default():
         batch = tf.random.uniform([], maxval=9, dtype=tf.int64)
