@@ -71,8 +71,9 @@ def check_pairs(spec: Any, taker: str) -> None:
 def rnn_states(model: KerasModel) -> list[tf.Variable]:
     """What the stateful recurrent layers of a model keep from batch to batch. It is no weight of theirs, so that
     neither a checkpoint of the model nor `model.variables` has it."""
-    kept = (tf.nest.flatten(layer.states) for layer in _layers(model) if getattr(layer, 'states', None) is not None)
-    return [state for states in kept for state in states if isinstance(state, tf.Variable)]
+    recurrent = (layer for layer in _layers(model) if isinstance(layer, tf.keras.layers.RNN) and layer.stateful)
+    kept = [state for layer in recurrent for state in tf.nest.flatten(layer.states)]
+    return [state for state in kept if isinstance(state, tf.Variable)]
 
 
 def _layers(model: KerasModel) -> 'list[tf.keras.layers.Layer]':

@@ -129,6 +129,16 @@ def test_each_evaluation_begins_with_the_same_states(tmp_path):
     assert evaluator.evaluate(path)['loss'] == first['loss']
 
 
+def test_what_another_layer_calls_its_states_is_its_own():
+    class Memory(layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.states = [tf.Variable(tf.ones([3]))]
+
+    model = tf.keras.Sequential([tf.keras.Input([3]), Memory(), layers.Reshape([3, 1]), layers.LSTM(2)])
+    assert keras_models.rnn_states(model) == []
+
+
 @pytest.mark.parametrize('element', [(1.0, 2.0, 3.0), {'x': 1.0}])
 def test_evaluation_batches_that_are_no_pairs_are_refused(tmp_path, element):
     with pytest.raises(UsageError, match=r'the evaluation: each batch of the input_fn has .*\(features, labels\)'):
