@@ -1,12 +1,14 @@
 """Gradients of several batches in one step of keras_fit and custom_loop: --accumulate_steps."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import counted_replicas
 from estimator_trainer.data import batch
+from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs import losses
 
 _SEED_OF_ZEROS = 2**31 - 1  # TensorFlow's in place of two seeds that are both 0
@@ -49,15 +51,30 @@ def added_up(of_batch: Callable[..., tuple[tf.Tensor, Gradients]], batches: Sequ
             sums = [_added(gradient, *pair) for gradient, *pair in zip(_of_parts(gradients), parts, _parts(more)[0])]
             return number + 1, share + more_share, sums
 
-        _, share, parts = tf.while_loop(
-            lambda number, *_: number < len(batches) - 1,
-            take_another,
-            (tf.constant(0), share, parts),
-            shape_invariants=(tf.TensorShape([]), share.shape, shapes),
-            parallel_iterations=1,
-        )
+        with _no_meeting():
+            _, share, parts = tf.while_loop(
+                lambda number, *_: number < len(batches) - 1,
+                take_another,
+                (tf.constant(0), share, parts),
+                shape_invariants=(tf.TensorShape([]), share.shape, shapes),
+                parallel_iterations=1,
+            )
         _draw_on(drawn[-1])
     return share, _packed(gradients, parts)
+
+
+@contextlib.contextmanager
+def _no_meeting() -> Iterator[None]:
+    """Says what to do about a layer that asks the other replicas, which TensorFlow allows in no loop."""
+    try:
+        yield
+    except RuntimeError as error:
+        if 'merge_call' not in str(error):
+            raise
+        raise UsageError(
+            '--accumulate_steps: a layer asks the other replicas within a step, which a step of several batches '
+            'cannot; leave synchronized=True of BatchNormalization out, or --accumulate_steps.'
+        ) from error
 
 
 def _drawn() -> int:

@@ -57,6 +57,22 @@ def test_micro_batches_have_masks_of_their_own(count):
     assert not (times[0] == times[1]).all()
 
 
+def test_layers_that_ask_other_replicas_are_refused_with_accumulated_batches(two):
+    with two.scope():
+        norm = layers.BatchNormalization(synchronized=True)
+        norm.build([None, 2])
+
+    def of_batch(features, labels):
+        return tf.reduce_sum(norm(features, training=True)), [tf.zeros([2])]
+
+    @tf.function
+    def step():
+        return two.run(lambda: accumulated_batches.added_up(of_batch, [(tf.ones([3, 2]), tf.zeros([3]))] * 2)[0])
+
+    with pytest.raises(Exception, match='leave synchronized=True of BatchNormalization out, or --accumulate_steps'):
+        step()
+
+
 def tagger():
     return tf.keras.Sequential(
         [
