@@ -3,6 +3,7 @@
 And compat.patches.coordination_service: what TensorFlow's coordination service is told.
 """
 
+import re
 import types
 from unittest import mock
 
@@ -13,6 +14,8 @@ from tensorflow.python.eager import context
 
 from estimator_trainer.compat.patches import coordination_service, sync_training
 from estimator_trainer.errors import UsageError
+
+v1 = tf.compat.v1
 
 
 class Saver:
@@ -108,3 +111,50 @@ def test_heartbeats_are_put_off_for_what_is_made_meanwhile(monkeypatch):
     assert config.heartbeat_timeout_in_ms > 24 * 3600 * 1000
     now.configure_coordination_service(service_type='standalone')
     assert now.coordination_service.heartbeat_timeout_in_ms == 0
+
+
+def test_a_saver_of_another_folder_takes_nothing_from_the_model_dir(tmp_path, monkeypatch):
+    worker = types.SimpleNamespace(is_chief=True)
+    context_of_task = types.SimpleNamespace(get_current_worker_context=lambda: worker)
+    monkeypatch.setattr(sync_training, 'distribute_coordinator_context', context_of_task)
+    monkeypatch.setattr(sync_training.session_mends, 'raise_every_error', lambda: None)
+    folder, backup = str(tmp_path / 'model'), str(tmp_path / 'backup')
+    config = tf.estimator.RunConfig(folder, save_checkpoints_steps=2)
+    estimator = types.SimpleNamespace(_config=config, _model_dir=folder, _session_config=None)
+    with tf.Graph().as_default():
+        step = v1.train.get_or_create_global_step()
+        spec = tf.estimator.EstimatorSpec('train', loss=tf.constant(0.0), train_op=v1.assign_add(step, 1).op)
+        hooks = [v1.train.CheckpointSaverHook(backup, save_steps=4), v1.train.StopAtStepHook(last_step=6)]
+        sync_training.train(estimator, spec, hooks, None)
+    steps = [
+        re.findall(r'model.ckpt-(\d+)"', (tmp_path / each / 'checkpoint').read_text()) for each in (folder, backup)
+    ]
+    assert [each[0] for each in steps] == ['6', '6']
+    # One Saver keeps five checkpoints, those of both folders together, as upstream's does.
+    kept = sorted(path.name for path in (tmp_path / 'model').glob('*.index'))
+    assert kept == [f'model.ckpt-{number}.index' for number in (2, 4, 6)]
+
+
+def test_a_saver_of_the_folder_is_the_only_one(tmp_path):
+    saver = v1.train.CheckpointSaverHook(f'{tmp_path}/', save_steps=1)
+    assert sync_training.saves_into([saver], str(tmp_path))
+    assert not sync_training.saves_into([saver], f'{tmp_path}/model') and not sync_training.saves_into([], '')
+
+
+def test_methods_of_a_saver_that_nobody_calls_have_a_warning(tmp_path, caplog):
+    class Keeps(v1.train.CheckpointSaverHook):
+        def after_run(self, run_context, run_values):
+            pass
+
+        def end(self, session):
+            pass
+
+    class Saves(v1.train.CheckpointSaverHook):
+        def _save(self, session, step):
+            pass
+
+    hooks = [kind(str(tmp_path), save_steps=1) for kind in (Keeps, Saves, v1.train.CheckpointSaverHook)]
+    other = v1.train.StopAtStepHook(1)
+    assert sync_training.without_savers([hooks[0], other], hooks[1:]) == ([other], [], hooks)
+    (line,) = caplog.messages
+    assert line.startswith('WARNING: after_run and end of the CheckpointSaverHook Keeps: not called under Multi')

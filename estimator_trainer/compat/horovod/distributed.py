@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from estimator_trainer.compat import lacks
 from estimator_trainer.compat.horovod import collectives, world
+from estimator_trainer.compat.horovod.accumulation import Accumulation
 
 v1 = tf.compat.v1
 
@@ -96,25 +100,69 @@ class V1Optimizer(tf.compat.v1.train.Optimizer):
 
 
 def _of_keras(optimizer: Any, name: str | None, accumulation: Accumulation) -> Any:
-    """An optimizer of the same class, settings and name, so that Keras can load what it saves without Horovod."""
+    """An optimizer of the same class, settings and name, so that Keras can load what it saves without Horovod.
+
+    Touches: Optimizer.aggregate_gradients of Keras, and _aggregate_gradients of its legacy optimizers
+    Without it: a rank whose gradients overflow with mixed_float16 leaves an exchange out that the others wait for
+    For: programs that import Horovod
+
+    A LossScaleOptimizer, which the policy mixed_float16 makes around it, lets it aggregate the gradients first, and
+    leaves the step out where one is not finite: that has to be one of all ranks.
+    """
 
     kind: Any = type(optimizer)
 
     class Distributed(kind):
+        accumulation_of_ranks = accumulation
+
         def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, tf.Variable]], *args: Any, **kwargs: Any) -> Any:
+            plain = super().apply_gradients
+            if kwargs.get('skip_gradients_aggregation') or not kwargs.get('experimental_aggregate_gradients', True):
+                return plain(grads_and_vars, *args, **kwargs)
             pairs = list(grads_and_vars)
             variables = [variable for _, variable in pairs]
             gradients = accumulation.reduced([gradient for gradient, _ in pairs], variables)
-            plain = super().apply_gradients
 
             def count() -> None:
                 self.iterations.assign_add(1)
 
             return accumulation.apply(gradients, lambda: plain(list(zip(gradients, variables)), *args, **kwargs), count)
 
+        def aggregate_gradients(self, grads_and_vars: Iterable[tuple[Any, tf.Variable]]) -> Any:
+            return super().aggregate_gradients(accumulation.exchanged(grads_and_vars))
+
+        def _aggregate_gradients(self, grads_and_vars: Iterable[tuple[Any, tf.Variable]]) -> Any:
+            return super()._aggregate_gradients(accumulation.exchanged(grads_and_vars))
+
+    if hasattr(kind, 'aggregate_gradients'):  # it is no legacy one
+        keep_in_estimators()
     Distributed.__name__ = Distributed.__qualname__ = kind.__name__
     config = optimizer.get_config()
     return Distributed.from_config({**config, 'name': name} if name else config)
+
+
+@functools.cache
+def keep_in_estimators() -> None:
+    """A legacy optimizer that an Estimator makes of a new one has the gradients of all ranks as well, if that one has.
+
+    Touches: tf.keras.__internal__.optimizers.convert_to_legacy_optimizer, and the same in its module
+    Without it: tf.keras.estimator.model_to_estimator trains each rank on its own data alone
+    For: programs that import Horovod
+    """
+    with lacks.refused():
+        plain = tf.keras.__internal__.optimizers.convert_to_legacy_optimizer
+
+    @functools.wraps(plain)
+    def convert(optimizer: Any) -> Any:
+        converted = plain(optimizer)
+        accumulation = getattr(type(optimizer), 'accumulation_of_ranks', None)
+        if accumulation is None or hasattr(type(converted), 'accumulation_of_ranks'):
+            return converted
+        return _of_keras(converted, None, accumulation)
+
+    modules: tuple[Any, ...] = (tf.keras.__internal__.optimizers, sys.modules[plain.__module__])
+    for module in modules:
+        module.convert_to_legacy_optimizer = convert
 
 
 class DistributedTape:
@@ -155,82 +203,3 @@ def broadcast_variables(variables: Iterable[tf.Variable], root_rank: int) -> tf.
     if world.place().size == 1:
         return tf.group()
     return tf.group(*[variable.assign(value) for variable, value in zip(variables, values)])
-
-
-class Accumulation:
-    """Adds up gradients of several passes before the ranks exchange them: backward_passes_per_step.
-
-    It adds them up in this process, and lets every N-th pass through.
-
-    Args:
-        passes: N.
-        averages: divide by N.
-        reduce: gradients -> the same of all ranks.
-    """
-
-    def __init__(self, passes: int, averages: bool, reduce: Callable[[list[Any]], list[Any]]) -> None:
-        if passes < 1:
-            raise ValueError(f'backward_passes_per_step={passes}: give 1 or more')
-        self._passes, self._divisor, self._reduce = passes, passes if averages else 1, reduce
-        self._sums: dict = {}  # by graph, or for all that runs at once
-        self._due: dict = {}
-
-    def reduced(self, gradients: Sequence[Any], variables: Sequence[tf.Variable]) -> list:
-        """What to apply; after a pass that is not the N-th, the gradients of this pass, which `apply` leaves out."""
-        if self._passes == 1:
-            return self._reduce(list(gradients))
-        present = [index for index, gradient in enumerate(gradients) if gradient is not None]
-        given = [tf.convert_to_tensor(gradients[index]) for index in present]
-        counter, sums = self._made([(variables[index].shape, each.dtype) for index, each in zip(present, given)])
-        with tf.control_dependencies([total.assign_add(each) for total, each in zip(sums, given)]):
-            due = tf.equal(counter.assign_add(1) % self._passes, 0)
-
-        def all_passes() -> list[tf.Tensor]:
-            values = [total.read_value() for total in sums]
-            with tf.control_dependencies(values):
-                averages = [each / self._divisor for each in self._reduce(values)]
-            with tf.control_dependencies(averages):
-                cleared = [total.assign(tf.zeros_like(total)) for total in sums]
-            with tf.control_dependencies(cleared):
-                return [tf.identity(each) for each in averages]
-
-        passed = tf.cond(due, all_passes, lambda: [tf.identity(each) for each in given])
-        self._due[self._graph()] = due
-        results = list(gradients)
-        for index, each in zip(present, passed if isinstance(passed, (list, tuple)) else [passed]):
-            results[index] = each
-        return results
-
-    def apply(self, gradients: Sequence[Any], apply: Callable[[], Any], count: Callable[[], Any]) -> Any:
-        """Calls `apply()` after every N-th pass, and `count()` after the others. Each may return an operation."""
-        if self._passes == 1:
-            return apply()
-
-        def done(function: Callable[[], Any]) -> tf.Tensor:
-            with tf.control_dependencies([each for each in (function(),) if each is not None]):
-                return tf.constant(True)
-
-        with tf.control_dependencies([tf.convert_to_tensor(each) for each in gradients if each is not None]):
-            return tf.group(tf.cond(self._due[self._graph()], lambda: done(apply), lambda: done(count)))
-
-    def _graph(self) -> tf.Graph | None:
-        return None if tf.executing_eagerly() else v1.get_default_graph()
-
-    def _made(self, kinds: Sequence[tuple[tf.TensorShape, tf.DType]]) -> tuple[tf.Variable, list[tf.Variable]]:
-        """(counter, sums) of this graph. They are local variables: no checkpoint has them."""
-        with tf.init_scope():
-            graph = self._graph()
-            if graph not in self._sums:
-                made = [_variable((), tf.int64)] + [_variable(shape, dtype) for shape, dtype in kinds]
-                self._sums[graph] = made[0], made[1:]
-            return self._sums[graph]
-
-
-def _variable(shape: tf.TensorShape | tuple[()], dtype: tf.DType) -> tf.Variable:
-    return v1.Variable(
-        tf.zeros(shape, dtype),
-        trainable=False,
-        collections=[v1.GraphKeys.LOCAL_VARIABLES],
-        name='accumulated',
-        use_resource=True,
-    )

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from estimator_trainer.this_process import forks
 from estimator_trainer.this_process.shared_memory import TaskLost
 
 _HEADER = struct.Struct('<qq')  # key, bytes
@@ -38,6 +39,8 @@ class SocketMesh:
 
     def __init__(self, rank: int, peers: dict[int, socket.socket]) -> None:
         self._rank, self.size, self._peers = rank, len(peers) + 1, peers
+        with forks.none_meanwhile():
+            forks.in_child(self._close)
         self._changed = threading.Condition()  # guards the next two
         self._arrived: dict[int, Any] = {other: collections.defaultdict(collections.deque) for other in peers}
         self._lost: set[int] = set()
@@ -98,6 +101,11 @@ class SocketMesh:
                 with contextlib.suppress(OSError):
                     peer.shutdown(socket.SHUT_WR)
                 self._sending[other].release()
+
+    def _close(self) -> None:
+        """In a forked child: by a connection that it kept this rank would seem to live on."""
+        for peer in self._peers.values():
+            peer.close()
 
     def _send(self, rank: int, key: int, array: np.ndarray) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import math
+import multiprocessing
 import os
 import sys
 import threading
@@ -108,16 +109,29 @@ def exchange(what: str) -> Iterator[Any]:
 def _fail(code: int) -> None:
     """If this process ends with an exception, it ends with this exit code, which the launcher knows."""
     global _code
-    if not _code:
-        _code = code
-        atexit.register(_end)
+    _code = _code or code
 
 
 def _end() -> None:
-    if getattr(sys, 'last_value', None) is not None:  # an exception that nobody caught
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(_code)
+    """Ends this process with the code of a rank that has lost another one. It waits for no child process.
+
+    Touches: multiprocessing.util._run_finalizers
+    Without it: the workers of a multiprocessing.Pool stay behind a rank that has lost another one
+    For: programs that import Horovod
+    """
+    if not _code or getattr(sys, 'last_value', None) is None:  # an exception that nobody caught
+        return
+    if 'multiprocessing.util' in sys.modules:  # which may have come before this file, and end its workers after this
+        sys.modules['multiprocessing.util']._run_finalizers(0)
+        for child in multiprocessing.active_children():
+            if child.daemon:
+                child.terminate()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(_code)
+
+
+atexit.register(_end)  # what the program registers comes later, and is called before
 
 
 def _bound(text: str) -> float:

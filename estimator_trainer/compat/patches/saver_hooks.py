@@ -8,12 +8,14 @@ For: the trainer and every program
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import tensorflow as tf
 
 v1 = tf.compat.v1
+_log = logging.getLogger('estimator_trainer')
 
 
 class CheckpointSaver(tf.compat.v1.train.CheckpointSaverHook):
@@ -115,6 +117,21 @@ def numbers_kept(scaffold: tf.compat.v1.train.Scaffold, hooks: Iterable[tf.compa
         if isinstance(saver, v1.train.Saver)
     }
     return {number or 0 for number in numbers}
+
+
+def warn_of_overrides(savers: Iterable[tf.compat.v1.train.CheckpointSaverHook]) -> None:
+    """Says which methods of a job's own savers nobody calls, where the tasks agree on when to save."""
+    for kind in {type(saver): None for saver in savers}:
+        plain = v1.train.CheckpointSaverHook
+        own = [name for name in ('before_run', 'after_run', 'end') if getattr(kind, name) is not getattr(plain, name)]
+        if own:
+            _log.warning(
+                'WARNING: %s of the CheckpointSaverHook %s: not called under MultiWorkerMirroredStrategy, where such a '
+                'hook only saves, at steps that all tasks agree on. What else it does belongs into a hook of another '
+                'class, or into a CheckpointSaverListener',
+                ' and '.join(own),
+                kind.__name__,
+            )
 
 
 def values_of(saver: tf.compat.v1.train.CheckpointSaverHook | None) -> list:

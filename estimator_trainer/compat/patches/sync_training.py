@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -57,7 +58,7 @@ def train(
         where = saver_hooks.summaries_of_all(self._model_dir, is_chief)
         hooks.append(v1.train.SummarySaverHook(config.save_summary_steps, scaffold=estimator_spec.scaffold, **where))
     hooks, chief_hooks, savers = without_savers(hooks, estimator_spec.training_chief_hooks)
-    if not savers and (config.save_checkpoints_steps or config.save_checkpoints_secs):
+    if not saves_into(savers, self._model_dir) and (config.save_checkpoints_steps or config.save_checkpoints_secs):
         savers = [
             v1.train.CheckpointSaverHook(
                 self._model_dir,
@@ -65,7 +66,8 @@ def train(
                 save_steps=config.save_checkpoints_steps,
                 scaffold=estimator_spec.scaffold,
                 save_graph_def=config.checkpoint_save_graph_def,
-            )
+            ),
+            *savers,
         ]
     hooks.append(AgreedCheckpointSaverHook(savers, is_chief, estimator_spec.scaffold, saving_listeners))
     agreement.counts(step_after(estimator_spec.train_op))
@@ -136,6 +138,12 @@ def wait_for_the_end_of_all_data() -> None:
             ) from None
 
 
+def saves_into(savers: Iterable[tf.compat.v1.train.CheckpointSaverHook], folder: str) -> bool:
+    """Whether one of them saves into this folder."""
+    folders = [os.path.abspath(os.fsdecode(each)) for each in (folder, *(saver._checkpoint_dir for saver in savers))]
+    return folders[0] in folders[1:]
+
+
 def without_savers(
     hooks: Iterable[tf.compat.v1.train.SessionRunHook], chief_hooks: Iterable[tf.compat.v1.train.SessionRunHook]
 ) -> tuple[
@@ -148,11 +156,10 @@ def without_savers(
     def is_saver(hook: tf.compat.v1.train.SessionRunHook) -> bool:
         return isinstance(hook, v1.train.CheckpointSaverHook)
 
-    return (
-        [hook for hook in hooks if not is_saver(hook)],
-        [hook for hook in chief_hooks if not is_saver(hook)],
-        [hook for hook in (*hooks, *chief_hooks) if is_saver(hook)],
-    )
+    hooks, chief_hooks = list(hooks), list(chief_hooks)
+    savers = [hook for hook in (*hooks, *chief_hooks) if is_saver(hook)]
+    saver_hooks.warn_of_overrides(savers)
+    return [hook for hook in hooks if not is_saver(hook)], [hook for hook in chief_hooks if not is_saver(hook)], savers
 
 
 class AgreedCheckpointSaverHook(tf.compat.v1.train.SessionRunHook):

@@ -133,25 +133,73 @@ with world.exchange('a sum') as transport:
 """
 
 
-@pytest.mark.parametrize('bound, code, said', [('1', 195, 'rank 0 has waited'), ('x', 1, 'give a number of seconds')])
-def test_a_rank_that_is_stopped_is_waited_for_with_a_bound(bound, code, said):
+@contextlib.contextmanager
+def two_ranks(program, bound):
+    """Two processes, as a context that ends them, and whoever reads their stdin."""
     cluster = {'cluster': {'worker': list(places(2)[0].addresses)}}
     tasks = []
     for index in range(2):
         task = {'task': {'type': 'worker', 'index': index}}
         environ = {**os.environ, 'TF_CONFIG': json.dumps({**cluster, **task}), 'PYTHONPATH': str(ROOT)}
         environ['HOROVOD_STALL_SHUTDOWN_TIME_SECONDS'] = bound
-        command = [sys.executable, '-c', STOPPED]
-        tasks.append(
-            subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        )
+        pipes = {'stdin': subprocess.PIPE, 'stderr': subprocess.PIPE, 'stdout': subprocess.DEVNULL}
+        tasks.append(subprocess.Popen([sys.executable, '-c', program], env=environ, text=True, **pipes))
     try:
-        _, err = tasks[0].communicate(timeout=BOUND_SECS)
-        assert (tasks[0].returncode, said in err) == (code, True), err
+        yield tasks
     finally:
         for task in tasks:
             task.kill()
             task.communicate()
+
+
+@pytest.mark.parametrize('bound, code, said', [('1', 195, 'rank 0 has waited'), ('x', 1, 'give a number of seconds')])
+def test_a_rank_that_is_stopped_is_waited_for_with_a_bound(bound, code, said):
+    with two_ranks(STOPPED, bound) as tasks:
+        _, err = tasks[0].communicate(timeout=BOUND_SECS)
+        assert (tasks[0].returncode, said in err) == (code, True), err
+
+
+FORKED = """
+import os, signal, sys
+import numpy as np
+from estimator_trainer.compat.horovod import packing, world
+from estimator_trainer.this_process import shared_memory
+shared_memory.place = lambda: None  # so they connect over TCP
+world.init()
+if world.place().rank:
+    if os.fork():
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.stdin.read()
+    os._exit(0)
+with world.exchange('a sum') as transport:
+    packing.reduced(transport, 'x', [np.zeros(3)], 'Sum')
+"""
+
+
+def test_a_rank_is_lost_although_a_child_of_it_lives_on():
+    with two_ranks(FORKED, '60') as tasks:
+        _, err = tasks[0].communicate(timeout=BOUND_SECS)
+        assert (tasks[0].returncode, 'rank 1' in err) == (193, True), err
+
+
+LEFT = """
+import atexit, multiprocessing
+pool = multiprocessing.get_context('fork').Pool(1)
+from estimator_trainer.compat.horovod import world
+from estimator_trainer.this_process.shared_memory import TaskLost
+world.init()
+atexit.register(print, 'said at the end')
+with world.exchange('a sum'):
+    raise TaskLost(0)
+"""
+
+
+def test_a_rank_that_has_lost_another_one_ends_as_python_does():
+    command = [sys.executable, '-c', LEFT]
+    environ = {**os.environ, 'PYTHONPATH': str(ROOT)}
+    # A worker of the pool that stayed behind would keep the pipes open.
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=BOUND_SECS)
+    assert (done.returncode, done.stdout) == (193, 'said at the end\n'), done.stderr
 
 
 def test_a_stranger_at_the_port_is_no_rank():
