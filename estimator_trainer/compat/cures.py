@@ -75,7 +75,7 @@ def _lacks_estimators(error: BaseException) -> bool:
     """Whether tf.estimator, or tf.compat.v1.estimator, is what is missing."""
     owner = str(getattr(getattr(error, 'obj', None), '__name__', ''))
     is_missing = isinstance(error, AttributeError) and error.name == 'estimator'
-    return is_missing and owner.partition('.')[0] in ('tensorflow', 'tensorflow_core')
+    return is_missing and owner.partition('.')[0] == 'tensorflow'
 
 
 def _is_raised_by_keras_3(error: BaseException) -> bool:

@@ -123,8 +123,8 @@ class KerasEvaluator:
         if self._adds_losses is None:  # those of the weights are computed anew by each question
             self._adds_losses = any(one is again for one, again in zip(self.model.losses, self.model.losses))
         if self._adds_losses and self._parts.penalty:  # of each batch, with its examples as weight
-            penalty = self._parts.penalty(self.model, self._params)
-            self._penalty.update_state(0.0 if penalty is None else penalty, tf.cast(batch.size(features), tf.float32))
+            penalty, examples = self._parts.penalty(self.model, self._params), batch.size(labels, features)
+            self._penalty.update_state(0.0 if penalty is None else penalty, tf.cast(examples, tf.float32))
         for name, metric in self._metrics.items():
             if name == 'loss':
                 metric.update_state(losses.of_examples(self._parts.loss(labels, outputs, self._params)))

@@ -116,9 +116,10 @@ class KerasTraining:
         try:
             self._checkpoint.restore(checkpoint).assert_existing_objects_matched().expect_partial()
         except AssertionError as error:
+            missing = str(error).splitlines()[0].rstrip('.')
             raise UsageError(
                 f'--model_dir={model_dir}: {os.path.basename(checkpoint)} does not hold all that the job trains now: '
-                f'{str(error).splitlines()[0]} Let make_model and make_optimizer give what they gave, with a learning '
+                f'{missing}. Let make_model and make_optimizer give what they gave, with a learning '
                 'rate that is a number where it was one; or name another --model_dir.'
             ) from error
 

@@ -104,7 +104,7 @@ class Folder:
         """A context in which no other thread or process is at the same time, for the same path.
 
         Raises:
-            DatasetUnavailable: another one was in it, and nothing in the folder of `path` changed for half an hour.
+            DatasetUnavailable: another one was in it, and nothing of `path` came for half an hour.
             DatasetError: the folder has no locks.
         """
         with contextlib.ExitStack() as stack:
