@@ -96,10 +96,20 @@ def _path(model_dir: str) -> str:
 
 
 def decide(
-    rule: EarlyStopping, evaluations: Iterable[Mapping[str, Any]], model_dir: str, data: str = ''
+    rule: EarlyStopping,
+    evaluations: Iterable[Mapping[str, Any]],
+    model_dir: str,
+    data: str = '',
+    step: int | None = None,
 ) -> dict[str, Any] | None:
-    """Writes the verdict down, if it is to stop. Returns it. `data`: what is evaluated on; '' for unknown."""
-    verdict = rule.verdict(evaluations)
+    """Writes the verdict down, if it is to stop. Returns it.
+
+    Args:
+        data: what is evaluated on; '' for unknown.
+        step: of the last evaluation. Those of later steps are of a training that was given up, as somebody has gone
+            back to an earlier checkpoint. None: all of them count.
+    """
+    verdict = rule.verdict(line for line in evaluations if step is None or line['step'] <= step)
     if verdict:
         protocol.write_json(_path(model_dir), verdict | ({'data': data} if data else {}), durable=True)
     return verdict

@@ -75,7 +75,7 @@ class KerasEvaluator:
         return set(self._metrics)
 
     def restore(self, checkpoint: str) -> None:
-        """Takes the weights of a checkpoint.
+        """Takes the weights of a checkpoint. What recurrent layers keep from batch to batch begins with zeros.
 
         Raises:
             AssertionError: a weight of the model is not in it.
@@ -84,6 +84,8 @@ class KerasEvaluator:
             status = tf.train.Checkpoint(model=self.model).restore(checkpoint)
             status.assert_existing_objects_matched().expect_partial()
             self._restored = checkpoint
+        for state in keras_models.rnn_states(self.model):
+            state.assign(tf.zeros_like(state))
 
     def evaluate(self, checkpoint: str) -> dict[str, Any]:
         """The loss and the metrics over single examples, each counted once, and the global step."""
@@ -102,8 +104,6 @@ class KerasEvaluator:
             keras_models.check_pairs(self._batches.element_spec, 'the evaluation')
         for metric in (self._penalty, *self._metrics.values()):
             metric.reset_state()
-        for state in keras_models.rnn_states(self.model):
-            state.assign(tf.zeros_like(state))
         for of_replicas in itertools.islice(self._batches, self._steps):
             self._step(of_replicas)
             self._progress.batch()

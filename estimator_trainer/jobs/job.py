@@ -103,6 +103,8 @@ class _DerivedMode(str):
 
 
 def _as_they_are(outputs: Tensors) -> Mapping[str, Tensors]:
+    if isinstance(outputs, (list, tuple)):  # named as in TensorFlow's own signatures
+        return {f'output_{place}': output for place, output in enumerate(outputs)}
     return outputs if isinstance(outputs, dict) else {'outputs': outputs}
 
 
@@ -125,7 +127,7 @@ class KerasParts(_Named):
         metrics: `(params) -> {name: tf.keras.metrics.Metric}`, updated with (labels, outputs) of single examples. An
             evaluation has `loss` as well.
         predictions: `(outputs) -> dict` of the tensors that a SavedModel returns. By default these are the outputs; a
-            single tensor is named 'outputs'.
+            single tensor is named 'outputs', those of a list 'output_0', 'output_1', ….
     """
 
     loss: 'Callable[[Tensors, Tensors, Params], tf.Tensor]'

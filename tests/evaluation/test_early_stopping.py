@@ -165,3 +165,11 @@ def test_somebody_outside_ends_the_training(tmp_path):
     early_stopping.end_from_outside(rule, tmp_path, 20, 'pruned')
     assert early_stopping.decision(rule, tmp_path)
     assert not early_stopping.decision(early_stopping.EarlyStopping('loss', 'min', 3), tmp_path)
+
+
+def test_evaluations_of_a_future_that_was_given_up_do_not_count(tmp_path):
+    """Somebody has gone back to the checkpoint of step 10, and trains on from there."""
+    (tmp_path / 'eval').mkdir()
+    again = [*STOP, {'kind': 'eval', 'step': 15, 'loss': 5.5}]
+    assert early_stopping.decide(RULE, again, str(tmp_path), step=15) is None
+    assert early_stopping.decide(RULE, again, str(tmp_path))['step'] == 20

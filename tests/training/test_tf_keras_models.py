@@ -143,6 +143,9 @@ def test_each_evaluation_begins_with_the_same_states(tmp_path):
     first, evaluator, path = evaluated(tmp_path, stateful, batches)
     assert len(keras_models.rnn_states(evaluator.model)) == 2
     assert evaluator.evaluate(path)['loss'] == first['loss']
+    assert any(state.numpy().any() for state in keras_models.rnn_states(evaluator.model))
+    evaluator.restore(path)  # as an export does, which would hold them
+    assert not any(state.numpy().any() for state in keras_models.rnn_states(evaluator.model))
 
 
 def test_what_another_layer_calls_its_states_is_its_own():

@@ -73,6 +73,8 @@ def load_model(
     """
     named = {kind.__name__: kind for kind in custom_optimizers or ()}
     model = tf.keras.models.load_model(filepath, custom_objects={**named, **(custom_objects or {})})
+    if model.optimizer is None:  # saved before it was compiled, or without its optimizer
+        return model
     settings = {} if compression is None else {'compression': compression}
     # A new optimizer would begin at step 0 and without slots. One that changes its class keeps them.
     model.optimizer.__class__ = type(hvd_tensorflow.DistributedOptimizer(model.optimizer, **settings))

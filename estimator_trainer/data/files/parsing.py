@@ -144,6 +144,20 @@ def decoded(records: Iterable[bytes]) -> list[Example]:
     return those
 
 
+def refuse_sequences(records: Iterable[bytes], path: str) -> None:
+    """Raises UsageError if one of these records is a tf.train.SequenceExample with feature lists. Read as a tf.Example
+    it has only what its context has: its lists would stay empty, in silence."""
+    for record in records:
+        with contextlib.suppress(DecodeError):
+            lists = tf.train.SequenceExample.FromString(record).feature_lists.feature_list
+            if lists:
+                raise UsageError(
+                    f'{path} has tf.train.SequenceExamples, with the feature list(s) {", ".join(sorted(lists))}, '
+                    'and the trainer reads tf.train.Examples. Read the file with tf.io.parse_single_sequence_example, '
+                    'in an input_fn of the job.'
+                )
+
+
 def message(error: Exception) -> str:
     """The message of an error of TensorFlow, which is a UnicodeDecodeError if it quotes bytes that are not UTF-8."""
     if isinstance(error, UnicodeDecodeError):

@@ -146,7 +146,7 @@ class Source:
 
         Raises:
             UsageError: all of them lack a feature of the spec, or have it with another type, and so many may not be
-                left out.
+                left out; or one is a tf.train.SequenceExample.
         """
         if not KNOWN_FORMATS[self.file_format].has_examples:
             return
@@ -154,7 +154,9 @@ class Source:
         ids = np.arange(min(_LOOKED_AT + most if most <= _MOST_LOOKED_AT else _LOOKED_AT, self.num_examples))
         with contextlib.suppress(BadExample, DatasetError):
             raw, bad = self._load(ids)
-            examples = parsing.decoded(record for number, record in zip(ids, raw[0]) if number not in bad)
+            records = [record for number, record in zip(ids, raw[0]) if number not in bad]
+            parsing.refuse_sequences(records, self._names[0])
+            examples = parsing.decoded(records)
             contradiction = parsing.contradiction(self.features, examples, most, self.spec)
             if contradiction:
                 raise UsageError(f'{self._names[0]} {contradiction}')

@@ -1,6 +1,9 @@
 """Whether a program needs `compat run --tf1`: what `doctor PROGRAM` says. Imports no TensorFlow."""
 
+import ast
+import importlib.metadata
 import importlib.util
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 
@@ -39,6 +42,11 @@ def advice(paths: Sequence[str]) -> Iterator[str]:
     if unread:
         more = f' and {len(unread) - _MOST} more' if len(unread) > _MOST else ''
         yield f'not read: {", ".join(unread[:_MOST])}{more}, which it imports: name them too, or the folder'
+    for place in itertools.islice(_imports_of_keras(sources), 1):
+        yield (
+            f'note: {place}: `import keras` gives Keras 3 here, and Estimators and tf.keras are of Keras 2: if it is '
+            'written for Keras 2, write `from tensorflow import keras`, and `from tensorflow.keras` for `from keras`'
+        )
     if not old:
         yield f'program: {shown} uses no names of TensorFlow 1: python -m estimator_trainer.compat run {program}'
         return
@@ -61,3 +69,24 @@ def advice(paths: Sequence[str]) -> Iterator[str]:
     for name, place in first.items():
         if name not in listed:
             yield f'cannot work: {place}: {contrib.absent(name[len(CONTRIB) :])}'
+
+
+def _imports_of_keras(sources: Sequence[source_files.SourceFile]) -> Iterator[str]:
+    """Where the package keras is imported by its own name, if it is Keras 3."""
+    own = {os.path.splitext(os.path.basename(source.path))[0] for source in sources}
+    if 'keras' in own or not _has_keras_3():
+        return
+    for source in sources:
+        for node in ast.walk(source.tree) if source.tree else ():
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or '']
+            if any(name.partition('.')[0] == 'keras' for name in names):
+                yield source.place(node.lineno)
+
+
+def _has_keras_3() -> bool:
+    try:
+        return int(importlib.metadata.version('keras').partition('.')[0]) >= 3
+    except importlib.metadata.PackageNotFoundError:
+        return False

@@ -12,6 +12,7 @@ The weights that a run restores from a checkpoint come of no computation: for th
 """
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 
 from estimator_trainer.tools.comparison.traces import EXPORTS, INPUTS, THINGS, UPDATES, WEIGHTS, Key
@@ -119,6 +120,8 @@ def _row(thing, differences, spread, tolerance, random) -> Judgement:
     states = {key: _state(size, tolerance, *spreads[key]) for key, size in differences.items()}
     if thing != INPUTS:
         states = _settled(states, random)
+    # What another rounding changes altogether would allow everything, such as any other name.
+    states |= {key: UNTOLD for key, state in states.items() if state == ROUNDING and math.isinf(differences[key])}
     where = max(differences, key=lambda key: differences[key])
     state = max(states.values(), key=_WORSE.index)
     first = next(key for key in states if states[key] == state)

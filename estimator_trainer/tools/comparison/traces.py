@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -163,13 +164,24 @@ def _join_examples(record) -> None:
     for key in record.keys(PREDICTIONS):
         together.setdefault(key._replace(step=0), []).append(record.values.pop(key))
     for key, members in together.items():
-        numbers = [each.numbers for each in members if each.numbers is not None and not each.sampled]
+        numbers = [each.numbers for each in members if each.numbers is not None]
+        sampled = any(each.sampled for each in members) and len(numbers) == len(members)
         record.values[key] = Value(
             (len(members), *(members[0].shape if len({each.shape for each in members}) == 1 else (-1,))),
             ' '.join(each.digest for each in members),
             np.concatenate([each.reshape(-1) for each in numbers]) if len(numbers) == len(members) else None,
+            max(map(_largest, members)) if sampled else None,
+            math.hypot(*map(_norm, members)) if sampled else None,
             text=' '.join(each.text for each in members),
         )
+
+
+def _largest(value: Value) -> float:
+    return value.largest if value.sampled else float(np.max(np.abs(value.numbers), initial=0))
+
+
+def _norm(value: Value) -> float:
+    return value.norm if value.sampled else float(np.linalg.norm(value.numbers))
 
 
 def _is_slot(name, trainable) -> bool:

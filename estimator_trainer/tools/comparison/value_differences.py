@@ -1,12 +1,13 @@
 """How far two runs are apart, value by value. NumPy only."""
 
 import math
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from estimator_trainer.tools.comparison.traces import UPDATES, Key, Record, Value
+from estimator_trainer.tools.comparison.traces import ANSWERS, PREDICTIONS, UPDATES, Key, Record, Value
 
 _NEXT_TO_NOTHING = 1e-30  # of two updates that are not equal, but for the rounding of the weights
 _ROUNDING = 4  # units in the last place that a weight is off by, after a step
@@ -32,7 +33,7 @@ def differences(one: Record, other: Record) -> dict[Key, float]:
             found[key] = math.inf
             continue
         pair = one.values[key], other.values[key]
-        found[key] = difference(*pair)
+        found[key] = _odds(*pair) if key.thing in (PREDICTIONS, ANSWERS) and _is_discrete(pair) else difference(*pair)
         if key.is_variable:
             put_scaled(key, found[key], max(map(_largest, pair)))
         before = updates.get(key)
@@ -59,8 +60,8 @@ def _in_order(one: Mapping[Key, Value], other: Mapping[Key, Value]) -> Iterator[
 def difference(one: Value, other: Value) -> float:
     """The largest difference of two elements, relative to the largest element. 0: equal bit for bit.
 
-    Whole numbers, strings and descriptions are equal, or infinitely apart. A sample stands for its array; the norm of
-    the array, and that of its change, count as well.
+    Whole numbers, strings and descriptions are equal, or infinitely apart; for predictions see `_odds`. A sample stands
+    for its array; the norm of the array, and that of its change, count as well.
     """
     if one.digest == other.digest and one.shape == other.shape:
         return 0.0
@@ -77,6 +78,25 @@ def difference(one: Value, other: Value) -> float:
     if one.moved is not None and other.moved is not None and max(one.norm, other.norm):
         sizes += [abs(one.moved - other.moved) / max(one.norm, other.norm)]
     return max(size if math.isfinite(size) else math.inf for size in map(float, sizes))
+
+
+def _is_discrete(values: Iterable[Value]) -> bool:
+    """Whether they are whole numbers or strings, such as classes."""
+    return all(
+        not value.sampled and (value.numbers is None or value.numbers.dtype.kind not in 'fc') for value in values
+    )
+
+
+def _odds(one: Value, other: Value) -> float:
+    """Of predictions that are classes or the like: how many differ, for each one that is equal. Rounding
+    decides those that lie on an edge, and it is compared with how many it decides; infinite if all of them differ."""
+    a, b = one.digest.split(' '), other.digest.split(' ')
+    if one.shape != other.shape or len(a) != len(b):
+        return math.inf
+    if len(a) == 1 and one.numbers is not None and other.numbers is not None:  # a batch of them at once
+        a, b = one.numbers, other.numbers
+    apart = sum(map(operator.ne, a, b))
+    return apart / (len(a) - apart) if apart < len(a) else math.inf if apart else 0.0
 
 
 def relative(one: Any, other: Any) -> float:

@@ -148,8 +148,9 @@ def says(results: Results) -> list[str]:
     untold = dict.fromkeys(row.thing for row in rows if row.state == judgements.UNTOLD)
     if untold:
         said.append(
-            f'Two runs of --from differ by chance in: {", ".join(untold)}. Seed what the program draws at random, or '
-            'read data in a fixed order (tf.data with deterministic=True), and verify again.'
+            f'Two runs of --from differ by chance, or by other rounding, in: {", ".join(untold)}. Seed what the '
+            'program draws at random, or read data in a fixed order (tf.data with deterministic=True), and verify '
+            'again.'
         )
     if results.state == judgements.DIFFERS:
         return [f'DIFFERENT: {said[0]}', *said[1:]]

@@ -66,8 +66,12 @@ def largest_difference(ones, others) -> float:
         ones, others = ([found[name] for name in sorted(found)] for found in (ones, others))
     if len(ones) != len(others) or any(one.shape != other.shape for one, other in zip(ones, others)):
         return np.inf
-    return max((_difference(np.asarray(one, np.float64), other) for one, other in zip(ones, others)), default=0.0)
+    apart = [_difference(np.asarray(one), np.asarray(other)) for one, other in zip(ones, others)]
+    return float(np.max(apart, initial=0.0))  # which is NaN if one of them is: Python's max would leave it out
 
 
 def _difference(one: np.ndarray, other: np.ndarray) -> float:
+    if one.dtype.kind in 'OSU':  # strings, such as the names of classes
+        return 0.0 if np.array_equal(one, other) else np.inf
+    one = one.astype(np.float64)
     return float(np.max(np.abs(one - other), initial=0) / np.max(np.abs(one), initial=1))

@@ -123,7 +123,13 @@ def _flushed(path: str) -> Iterator[None]:
 
 
 def _nested(array: np.ndarray) -> pa.Array:
-    """[rows, k, ...] -> lists of k values, and so on."""
+    """[rows, k, ...] -> lists of k values, and so on.
+
+    Raises:
+        UsageError: a batch has more values than the lists of Arrow can count.
+    """
+    if array.size > np.iinfo(np.int32).max:
+        raise UsageError(f'a batch has {array.size:,} values of an output, and 2^31 is too many: lower --batch_size.')
     values = _flat(array)
     for axis in reversed(range(1, array.ndim)):
         number = math.prod(array.shape[:axis])

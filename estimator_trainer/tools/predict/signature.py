@@ -98,6 +98,11 @@ class Model:
                     'shape for each example. Export it with a fixed shape, or with a signature that takes serialized '
                     'examples.'
                 )
+            if spec.shape[0] not in (None, 1):  # 1: with --batch_size=1
+                raise UsageError(
+                    f'the input {name} of the signature {self.name} has shape {spec.shape}: it takes {spec.shape[0]} '
+                    'example(s) at once, and no others. Export it with None in place of that number.'
+                )
         features = {
             name: tf.io.FixedLenFeature(spec.shape[1:].as_list(), spec.dtype) for name, spec in self._inputs.items()
         }

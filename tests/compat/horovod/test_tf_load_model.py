@@ -54,3 +54,8 @@ def test_a_loaded_model_goes_on_with_the_step_and_the_slots_of_its_optimizer(tmp
     for expected, found in zip(state(trained(model)), state(trained(loaded)), strict=True):
         np.testing.assert_allclose(found, expected, 1e-5, 1e-7)
     assert reduced and set(reduced) == {2}
+
+
+def test_a_model_that_was_never_compiled_has_no_optimizer(tmp_path):
+    tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=[3])]).save(tmp_path / 'model.h5')
+    assert hvd_keras.load_model(str(tmp_path / 'model.h5')).optimizer is None

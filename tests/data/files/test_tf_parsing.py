@@ -5,7 +5,8 @@ import re
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.data.files import FileSpec, parsing
+from estimator_trainer.data.files import FileSpec, open_source, parsing
+from estimator_trainer.errors import UsageError
 from estimator_trainer.tools.predict.examples import SignatureSpec
 from tests.data.files import written
 
@@ -48,3 +49,18 @@ def test_who_predicts_has_written_no_spec(name, key, words):
     features = {name: tf.io.FixedLenFeature([], tf.int64)}
     spec = SignatureSpec(features, key=key, signature='serving_default')
     assert re.search(words, parsing.contradiction(features, examples(16), 0, spec))
+
+
+def test_a_sequence_example_is_no_example(tmp_path):
+    record = tf.train.SequenceExample()
+    record.context.feature['id'].int64_list.value.append(1)
+    path, spec = (
+        tmp_path / 'part-0.tfrecord',
+        FileSpec({'id': tf.io.FixedLenFeature([], tf.int64), 'words': tf.io.VarLenFeature(tf.int64)}),
+    )
+    written.write_records(path, [record.SerializeToString()])
+    open_source(str(path), spec)  # its context alone is the same as an example
+    record.feature_lists.feature_list['words'].feature.add().int64_list.value.append(2)
+    written.write_records(path, [record.SerializeToString()])
+    with pytest.raises(UsageError, match=r'has tf.train.SequenceExamples, with the feature list\(s\) words, '):
+        open_source(str(path), spec)

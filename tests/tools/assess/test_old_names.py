@@ -56,6 +56,23 @@ def test_a_name_that_its_part_lacks_is_not_promised(tmp_path, name, monkeypatch)
     assert not knowledge.runs_with_tf1(f'tf.contrib.{name}')
 
 
+@pytest.mark.parametrize(
+    'text, line',
+    [
+        ('import keras', 1),
+        ('import os\nfrom keras.layers import Dense', 2),
+        ('import tensorflow.keras', 0),
+        ('from tensorflow import keras', 0),
+        ('from .keras import layers', 0),
+    ],
+)
+@pytest.mark.parametrize('version', ['3.15.1', '2.15.0'])
+def test_keras_by_its_own_name_is_keras_3(tmp_path, monkeypatch, text, line, version):
+    monkeypatch.setattr(old_names.importlib.metadata, 'version', lambda name: version)
+    noted = [said for said in advice(tmp_path, f'{text}\nimport tensorflow as tf\n') if said.startswith('note: ')]
+    assert [said.partition(': `')[0] for said in noted] == [f'note: train.py:{line}'] * (line > 0 and version[0] == '3')
+
+
 def test_a_folder_and_nothing(tmp_path):
     (tmp_path / 'a.py').write_text('import tensorflow as tf\ntf.app.run()\n')
     assert 'run --tf1 PROGRAM' in [*old_names.advice([str(tmp_path)])][0]

@@ -215,3 +215,32 @@ def test_what_only_the_other_has_is_told_where_it_stands():
     other.values = dict(sorted({**other.values, **more}.items(), key=lambda item: item[0].step))
     _, said = judged(record(), other)
     assert said[0] == 'The runs part before step 1, in the initial values: more is only in --to.'
+
+
+def of_predictions(**more):
+    """A record whose call of predict gave these, by name."""
+    found = record()
+    for name, value in more.items():
+        found.values[Key(traces.PREDICTIONS, 0, 0, 0, name)] = value
+    return found
+
+
+def test_predictions_that_are_classes_are_compared_by_how_many_differ():
+    ones = np.zeros(100, np.int64)
+    of_rounding, few, all_others = (np.where(np.arange(100) < number, 1, 0) for number in (1, 3, 100))
+
+    def state(to, rounded):
+        pair = (of_predictions(classes=Value.of(each)) for each in (ones, to))
+        rows, _ = judged(*pair, rounded=of_predictions(classes=Value.of(rounded)))
+        return rows[traces.PREDICTIONS].state
+
+    assert state(few, of_rounding) == judgements.ROUNDING  # three lie on an edge, where rounding moves one
+    assert state(few, ones) == judgements.DIFFERS
+    assert state(all_others, of_rounding) == judgements.DIFFERS
+    assert state(all_others, all_others + 1) == judgements.UNTOLD  # rounding changes all of them: nothing is told
+
+
+def test_names_of_classes_are_compared_one_by_one():
+    one, other = (of_predictions(names=Value((4,), digests)) for digests in ('a b c d', 'a b c x'))
+    key = Key(traces.PREDICTIONS, 0, 0, 0, 'names')
+    assert value_differences.differences(one, other)[key] == pytest.approx(1 / 3)

@@ -87,7 +87,8 @@ def test_what_is_recorded_can_be_read(tmp_path):
         **where,
     )
     for number in range(2):
-        made.write('prediction', example=number, values={'y': made.array(np.float32([number, 1]), 9)}, **where)
+        values = {'y': made.array(np.float32([number, 1]), 9), 'map': made.array(large + number, 9)}
+        made.write('prediction', example=number, values=values, **where)
 
     found = traces.read(tmp_path)
     by_name = {(key.thing, key.name): each for key, each in found.values.items()}
@@ -97,6 +98,9 @@ def test_what_is_recorded_can_be_read(tmp_path):
     assert (table.largest, table.numbers[0], table.numbers[-1], len(table.numbers)) == (999, 0, 999, 100)
     assert table.moved == pytest.approx(np.sqrt(1000)) and table.norm == pytest.approx(np.linalg.norm(large))
     assert list(by_name['predictions', 'y'].numbers) == [0, 1, 1, 1]
+    image = by_name['predictions', 'map']  # of which each example is a sample
+    assert len(image.numbers) == 18 and image.largest == 1000
+    assert image.norm == pytest.approx(np.hypot(np.linalg.norm(large), np.linalg.norm(large + 1)))
     assert "'b'" in by_name['inputs', 'x'].text
 
 

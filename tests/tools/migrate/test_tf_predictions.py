@@ -24,6 +24,14 @@ def test_the_largest_difference_is_relative_to_numbers_above_1(one, other, diffe
     assert np.array_equal(found, difference, equal_nan=True)
 
 
+def test_the_largest_difference_of_strings_and_of_what_is_no_number():
+    names = [{'class': np.array(each, object), 'logits': np.zeros(2)} for each in ([b'a', b'b'], [b'a', b'c'])]
+    assert predictions.largest_difference(names[0], names[0]) == 0.0
+    assert predictions.largest_difference(*names) == np.inf
+    ones = {'classes': np.zeros(2, np.int64), 'logits': np.zeros(2)}
+    assert np.isnan(predictions.largest_difference(ones, {**ones, 'logits': np.full(2, np.nan)}))
+
+
 def test_other_names_are_no_predictions_of_the_same_model():
     assert predictions.largest_difference({'a': np.zeros(1)}, {'b': np.zeros(1)}) == np.inf
 

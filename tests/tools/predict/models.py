@@ -52,11 +52,11 @@ def estimator_export(folder, held_by: str = '', held_from: int = 0) -> str:
     return estimator.export_saved_model(str(folder / 'run' / 'export' / 'final'), receiver).decode()
 
 
-def tensor_export(folder) -> str:
-    """A SavedModel whose signature takes tensors by name."""
+def tensor_export(folder, rows: int | None = None) -> str:
+    """A SavedModel whose signature takes tensors by name. `rows`: so many examples at once, and no others."""
 
     class Sum(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec([None, 1], tf.float64, 'x'), tf.TensorSpec([None], tf.int32, 'n')])
+        @tf.function(input_signature=[tf.TensorSpec([rows, 1], tf.float64, 'x'), tf.TensorSpec([rows], tf.int32, 'n')])
         def __call__(self, x, n):
             return {'sum': x[:, 0] + tf.cast(n, tf.float64)}
 

@@ -12,6 +12,8 @@ import time
 import pyarrow.parquet
 import pytest
 
+from estimator_trainer.errors import UsageError
+from estimator_trainer.tools.predict import signature
 from tests.storage import s3_server
 from tests.tools.predict import models
 
@@ -115,3 +117,9 @@ def test_from_a_store_into_it(folder, tmp_path, monkeypatch):
         code, said = predict(folder, 'none.jsonl', *flags)
         assert code == 64 and f'--out={out}: is there already' in said
         assert not list((tmp_path / 'cache').rglob('*.jsonl*'))
+
+
+def test_a_signature_of_a_fixed_number_of_examples(tmp_path):
+    with pytest.raises(UsageError, match='it takes 32 example.s. at once, and no others'):
+        signature.Model(models.tensor_export(tmp_path / 'many', rows=32))
+    assert signature.Model(models.tensor_export(tmp_path / 'one', rows=1)).features  # with --batch_size=1

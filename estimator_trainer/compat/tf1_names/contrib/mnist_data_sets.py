@@ -76,6 +76,8 @@ class DataSet:
         """
         if fake_data:
             raise ValueError('There are no fake data here')
+        if not self.num_examples:
+            return self.images, self.labels
         chosen: list[int] = []
         while len(chosen) < batch_size:
             if self._position == self.num_examples:
