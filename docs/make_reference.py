@@ -157,8 +157,8 @@ Every file has one writer at a time. A file that is replaced is written under a 
 lines are added to logs and to `metrics.jsonl`. Paths are relative to the model_dir; `--log_dir` moves `logs/`.
 
 To remove everything, end the runs, `pip uninstall estimator-trainer`, and delete the model_dirs,
-`~/.cache/estimator_trainer` and the indexes `.NAME.index` beside your TFRecord and CSV files. Nothing else is written,
-but what your flags name.
+`~/.cache/estimator_trainer` (`$XDG_CACHE_HOME/estimator_trainer`) and the indexes `.NAME.index` beside your TFRecord
+and CSV files. Nothing else is written, but what your flags name.
 
 {files}
 An exported image model takes `image`, uint8 [batch, height, width, channels], and returns `logits`, `probabilities` and

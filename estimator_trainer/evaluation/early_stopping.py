@@ -109,7 +109,7 @@ def decide(
         step: of the last evaluation. Those of later steps are of a training that was given up, as somebody has gone
             back to an earlier checkpoint. None: all of them count.
     """
-    verdict = rule.verdict(line for line in evaluations if step is None or line['step'] <= step)
+    verdict = rule.verdict(line for line in evaluations if step is None or line.get('step', 0) <= step)
     if verdict:
         protocol.write_json(_path(model_dir), verdict | ({'data': data} if data else {}), durable=True)
     return verdict

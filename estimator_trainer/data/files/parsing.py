@@ -144,16 +144,17 @@ def decoded(records: Iterable[bytes]) -> list[Example]:
     return those
 
 
-def refuse_sequences(records: Iterable[bytes], path: str) -> None:
-    """Raises UsageError if one of these records is a tf.train.SequenceExample with feature lists. Read as a tf.Example
-    it has only what its context has: its lists would stay empty, in silence."""
-    for record in records:
+def refuse_lists(features: Mapping[str, Feature], records: Iterable[bytes], path: str) -> None:
+    """Raises UsageError if a feature of the spec is a feature list of tf.train.SequenceExamples. Read as a tf.Example,
+    such a record has what its context has: the list would stay empty, in silence."""
+    read = set(_by_key(features))
+    for record in records if read else ():
         with contextlib.suppress(DecodeError):
-            lists = tf.train.SequenceExample.FromString(record).feature_lists.feature_list
+            lists = read.intersection(tf.train.SequenceExample.FromString(record).feature_lists.feature_list)
             if lists:
                 raise UsageError(
-                    f'{path} has tf.train.SequenceExamples, with the feature list(s) {", ".join(sorted(lists))}, '
-                    'and the trainer reads tf.train.Examples. Read the file with tf.io.parse_single_sequence_example, '
+                    f'{path} has tf.train.SequenceExamples, with {", ".join(sorted(lists))} as feature list(s), and '
+                    'the trainer reads only their context. Read the file with tf.io.parse_single_sequence_example, '
                     'in an input_fn of the job.'
                 )
 

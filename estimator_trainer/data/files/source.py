@@ -146,7 +146,7 @@ class Source:
 
         Raises:
             UsageError: all of them lack a feature of the spec, or have it with another type, and so many may not be
-                left out; or one is a tf.train.SequenceExample.
+                left out; or a feature is a list of a SequenceExample.
         """
         if not KNOWN_FORMATS[self.file_format].has_examples:
             return
@@ -155,7 +155,7 @@ class Source:
         with contextlib.suppress(BadExample, DatasetError):
             raw, bad = self._load(ids)
             records = [record for number, record in zip(ids, raw[0]) if number not in bad]
-            parsing.refuse_sequences(records, self._names[0])
+            parsing.refuse_lists(self.features, records, self._names[0])
             examples = parsing.decoded(records)
             contradiction = parsing.contradiction(self.features, examples, most, self.spec)
             if contradiction:

@@ -121,7 +121,7 @@ def _row(thing, differences, spread, tolerance, random) -> Judgement:
     if thing != INPUTS:
         states = _settled(states, random)
     # What another rounding changes altogether would allow everything, such as any other name.
-    states |= {key: UNTOLD for key, state in states.items() if state == ROUNDING and math.isinf(differences[key])}
+    states |= {key: UNTOLD for key, state in states.items() if state == ROUNDING and math.isinf(spreads[key][1])}
     where = max(differences, key=lambda key: differences[key])
     state = max(states.values(), key=_WORSE.index)
     first = next(key for key in states if states[key] == state)

@@ -60,8 +60,8 @@ def _in_order(one: Mapping[Key, Value], other: Mapping[Key, Value]) -> Iterator[
 def difference(one: Value, other: Value) -> float:
     """The largest difference of two elements, relative to the largest element. 0: equal bit for bit.
 
-    Whole numbers, strings and descriptions are equal, or infinitely apart; for predictions see `_odds`. A sample stands
-    for its array; the norm of the array, and that of its change, count as well.
+    Whole numbers, strings and descriptions are equal, or infinitely apart; for predictions and exported answers see
+    `_odds`. A sample stands for its array; the norm of the array, and that of its change, count as well.
     """
     if one.digest == other.digest and one.shape == other.shape:
         return 0.0

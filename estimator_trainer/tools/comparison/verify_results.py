@@ -18,7 +18,7 @@ WORDS = {
     judgements.CLOSE: 'within the tolerance',
     judgements.ROUNDING: 'within what rounding grows to',
     judgements.CHANCE: 'within chance',
-    judgements.UNTOLD: 'may be chance',
+    judgements.UNTOLD: 'may be chance or rounding',
     judgements.DIFFERS: 'DIFFERS',
 }
 _VERDICTS = {judgements.EQUAL: 'equal', judgements.UNTOLD: 'undecided', judgements.DIFFERS: 'different'}
@@ -164,7 +164,7 @@ def says(results: Results) -> list[str]:
     if not hidden >= {*results.labels}:
         some = (f'Estimator {each + 1} ({results.labels.get(each, "?")})' for each in sorted(hidden))
         where, rest = f' in {", ".join(some)}', ' The other Estimators compute the same.'
-    verdict = f'two runs of --from differ so much{where} that a difference of --to may be chance.{rest}'
+    verdict = f'two runs of --from differ so much{where} that a difference of --to may be chance or rounding.{rest}'
     return [f'UNDECIDED: {verdict}', *said]
 
 

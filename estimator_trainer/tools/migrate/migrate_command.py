@@ -231,7 +231,7 @@ def _tell(report, checkpoint, to, allowed, shown) -> int:
         print(f'predictions: {what} differs by {difference:.1e} at most')
         if not difference <= TOLERANCE:
             ok = False
-            print(f'error: that is more than {TOLERANCE:g}', file=sys.stderr)
+            print(f'error: that is not within {TOLERANCE:g}', file=sys.stderr)
     for line in _about_the_archive(report):
         print(line)
     protocol.write_json(

@@ -240,7 +240,7 @@ def predict(plan: plans.PredictPlan, folder: str, number: int, processes: int, t
     from estimator_trainer.tools.predict.examples import Examples
     from estimator_trainer.tools.predict.signature import Model
 
-    model = Model(plan.path(plan.export), plan.signature, plan.outputs)
+    model = Model(plan.path(plan.export), plan.signature, plan.outputs, plan.batch_size)
     plan.check_export()  # after it is loaded: a run may have put another one there since the command looked
     examples = Examples(plan, model, folder)
     parts = Parts(folder, plan.suffix, examples.number, plan.rows_per_part)

@@ -17,6 +17,7 @@ class Model:
     Args:
         export: its folder.
         signature: '': the first of predict_plan.DEFAULTS that there is.
+        batch_size: the examples that `predict` will be given at once, but for the last ones; None: any.
         outputs: those that `predict` gives, in this order; (): all, in alphabetical order.
 
     Attributes:
@@ -29,11 +30,12 @@ class Model:
         UsageError: it cannot be loaded, has no signature that can be fed, or lacks one of the outputs.
     """
 
-    def __init__(self, export: str, signature: str = '', outputs: Sequence[str] = ()):
+    def __init__(self, export: str, signature: str = '', outputs: Sequence[str] = (), batch_size: int | None = None):
         try:
             loaded = tf.saved_model.load(export)
         except (OSError, ValueError, RuntimeError, KeyError, tf.errors.OpError) as error:
             raise UsageError(f'{export}: cannot be loaded as a SavedModel: {first_line(error)}') from error
+        self._batch_size = batch_size
         self._loaded = loaded  # holds the variables and tables
         self.name = signature or next((name for name in predict_plan.DEFAULTS if name in loaded.signatures), '')
         if self.name not in loaded.signatures:
@@ -98,10 +100,11 @@ class Model:
                     'shape for each example. Export it with a fixed shape, or with a signature that takes serialized '
                     'examples.'
                 )
-            if spec.shape[0] not in (None, 1):  # 1: with --batch_size=1
+            size = spec.shape[0]
+            if size is not None and self._batch_size not in (None, size):
                 raise UsageError(
-                    f'the input {name} of the signature {self.name} has shape {spec.shape}: it takes {spec.shape[0]} '
-                    'example(s) at once, and no others. Export it with None in place of that number.'
+                    f'the input {name} of the signature {self.name} has shape {spec.shape}. Give --batch_size={size}, '
+                    f'and a multiple of {size} examples; or export it with None in place of that number.'
                 )
         features = {
             name: tf.io.FixedLenFeature(spec.shape[1:].as_list(), spec.dtype) for name, spec in self._inputs.items()

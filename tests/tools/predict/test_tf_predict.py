@@ -120,6 +120,7 @@ def test_from_a_store_into_it(folder, tmp_path, monkeypatch):
 
 
 def test_a_signature_of_a_fixed_number_of_examples(tmp_path):
-    with pytest.raises(UsageError, match='it takes 32 example.s. at once, and no others'):
-        signature.Model(models.tensor_export(tmp_path / 'many', rows=32))
-    assert signature.Model(models.tensor_export(tmp_path / 'one', rows=1)).features  # with --batch_size=1
+    export = models.tensor_export(tmp_path / 'many', rows=32)
+    with pytest.raises(UsageError, match='--batch_size=32, and a multiple of 32 examples; or export it with None'):
+        signature.Model(export, batch_size=1024)
+    assert signature.Model(export, batch_size=32).features and signature.Model(export).features
