@@ -32,14 +32,15 @@ class EarlyStopping:
         """Why training should stop, or None.
 
         Args:
-            evaluations: lines of eval/metrics.jsonl, oldest first; of several of one step the last
-                one counts. Those that lack the metric are of an earlier start, with another job or other flags.
+            evaluations: lines of eval/metrics.jsonl, oldest first. Those that lack the metric are of an earlier start,
+                with another job or other flags.
         """
-        by_step = {line['step']: line for line in evaluations if self.metric in line}
         best, best_step, since = None, None, 0
-        for step in sorted(by_step):
-            value = by_step[step][self.metric]
-            may_be_best = metrics_log.may_be_best(by_step[step], self.metric)
+        for line in _of_one_training(evaluations):
+            if self.metric not in line:
+                continue
+            step, value = line['step'], line[self.metric]
+            may_be_best = metrics_log.may_be_best(line, self.metric)
             if may_be_best and (best is None or self._improves(value, best)):
                 best, best_step, since = value, step, 0
                 continue
@@ -50,6 +51,19 @@ class EarlyStopping:
 
     def _improves(self, value: float, best: float) -> bool:
         return value > best + self.min_delta if self.mode == 'max' else value < best - self.min_delta
+
+
+def _of_one_training(evaluations: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those of the training that goes on, by ascending steps. Where somebody has gone back to an earlier checkpoint,
+    the evaluations of later steps are of a training that was given up."""
+    lines: list[Mapping[str, Any]] = []
+    for line in evaluations:
+        if type(line.get('step')) is not int:  # somebody else's
+            continue
+        while lines and lines[-1]['step'] >= line['step']:
+            lines.pop()
+        lines.append(line)
+    return lines
 
 
 def rule_of(config: 'TrainerConfig', best_metric: str, best_mode: str | None) -> EarlyStopping | None:
@@ -96,20 +110,14 @@ def _path(model_dir: str) -> str:
 
 
 def decide(
-    rule: EarlyStopping,
-    evaluations: Iterable[Mapping[str, Any]],
-    model_dir: str,
-    data: str = '',
-    step: int | None = None,
+    rule: EarlyStopping, evaluations: Iterable[Mapping[str, Any]], model_dir: str, data: str = ''
 ) -> dict[str, Any] | None:
     """Writes the verdict down, if it is to stop. Returns it.
 
     Args:
         data: what is evaluated on; '' for unknown.
-        step: of the last evaluation. Those of later steps are of a training that was given up, as somebody has gone
-            back to an earlier checkpoint. None: all of them count.
     """
-    verdict = rule.verdict(line for line in evaluations if step is None or line.get('step', 0) <= step)
+    verdict = rule.verdict(evaluations)
     if verdict:
         protocol.write_json(_path(model_dir), verdict | ({'data': data} if data else {}), durable=True)
     return verdict

@@ -225,8 +225,7 @@ class Evaluation:
         if self._rule is None or early_stopping.decision(self._rule, self._model_dir, self._data):
             return
         lines = self._lines.read()
-        step = self._last.step if self._last else None
-        verdict = early_stopping.decide(self._rule, lines[self._since(lines) :], self._model_dir, self._data, step)
+        verdict = early_stopping.decide(self._rule, lines[self._since(lines) :], self._model_dir, self._data)
         if verdict:
             _log.info('early stopping: %s', early_stopping.sentence(verdict))
 

@@ -81,10 +81,12 @@ class FileDataset:
 
         self._sources: dict[str, Source] = {}
         index_dir = os.path.join(config.model_dir, 'index')
+        is_evaluation = config.train_files == config.eval_files  # as for a command that only evaluates
         for flag in ('train_files', 'eval_files'):
-            with _naming(flag):
+            named = 'eval_files' if is_evaluation else flag
+            with _naming(named):
                 self._sources[flag] = source.open_source(
-                    listed(flag, getattr(config, flag), config.file_format),
+                    listed(named, getattr(config, flag), config.file_format),
                     spec,
                     file_format=config.file_format,
                     in_memory_mb=config.in_memory_mb,
@@ -108,7 +110,7 @@ class FileDataset:
             name: feature for name, feature in train.features.items() if name not in (spec.label, spec.key)
         }
         self.evaluation_data = _evaluation_data(str(_contents(evaluation)['digest']), evaluation.num_examples, config)
-        if train.paths == evaluation.paths:  # as for a command that only evaluates
+        if train.paths == evaluation.paths:
             _log.info('data: %d file(s) with %d examples, --shuffle=%s', len(train.paths), self.num_train, self.shuffle)
         else:
             _log.info(

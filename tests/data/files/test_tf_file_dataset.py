@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_trainer.data.files import FileSpec, dataset, open_source
-from estimator_trainer.errors import DatasetError, UsageError
+from estimator_trainer.errors import BadExample, DatasetError, UsageError
 from tests import fakes
 from tests.data.files import written
 
@@ -102,6 +102,13 @@ def test_evaluation_files_without_a_feature_of_the_training_files_are_refused(tm
     train, evaluation = table(tmp_path / 'train.parquet', x=[1], y=[0]), table(tmp_path / 'eval.parquet', y=[1])
     with pytest.raises(UsageError, match="--eval_files: .*eval.parquet: has no column 'x'"):
         of_parquet(tmp_path, train, evaluation)
+
+
+def test_a_command_that_only_evaluates_names_the_flag_of_its_files(tmp_path):
+    damaged = tmp_path / 'damaged.parquet'
+    damaged.write_bytes(b'no parquet')
+    with pytest.raises(BadExample, match='--eval_files: .*damaged.parquet'):
+        of_parquet(tmp_path, str(damaged), str(damaged))
 
 
 def test_files_that_cannot_be_entered_anywhere_are_evaluated_in_their_order(tmp_path):
