@@ -16,6 +16,7 @@ from tf_config import inherited
 
 def main() -> NoReturn:
     inherited.mend()
+    _heed_sigterm()
     signal.signal(protocol.PROFILE_SIGNAL, signal.SIG_IGN)  # it would end a process that knows no profiles
     if sys.argv[1:] == ['--version']:
         print(commands.version_text())
@@ -37,6 +38,13 @@ def main() -> NoReturn:
     from estimator_trainer.lifecycle import ending
 
     ending.leave(command([sys.argv[0], *arguments]))  # whatever threads and processes the job has left behind
+
+
+def _heed_sigterm() -> None:
+    """The first process of a container ignores SIGTERM as long as it has no handler of its own (signal(7), kill(2)): it
+    would start up for many seconds, and train until its engine kills it."""
+    if os.getpid() == 1 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(exit_codes.TERMINATED))
 
 
 def _run(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:

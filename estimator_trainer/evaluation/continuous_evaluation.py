@@ -166,6 +166,9 @@ def evaluate_run(plan: EvaluatedRun, evaluation: 'Evaluation', max_steps: int) -
 
     with ownership.lock(config.model_dir, file_names.EVALUATOR_LOCK) as lock:
         ownership.take(
-            lock, config.model_dir, 'evaluates this run already (list the evaluator in TF_CONFIG of every task)'
+            lock,
+            config.model_dir,
+            'evaluates this run already (list the evaluator in TF_CONFIG of every task)',
+            ownership.OF_CLUSTER_SECS,
         )
         ContinuousEvaluation(config.model_dir, evaluation, watch, refuse_another_folder).run()

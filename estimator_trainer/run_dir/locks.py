@@ -71,7 +71,7 @@ class Lock:
     """
 
     def __init__(self, path: str | os.PathLike[str], mode: int = 0o666):
-        self._path = os.fspath(path)
+        self.path = os.fspath(path)
         self._fd: int = _CLOSED
         with forks.none_meanwhile():
             self._fd = self._open(mode)
@@ -152,9 +152,9 @@ class Lock:
 
     def _open(self, mode: int) -> int:
         try:
-            return os.open(self._path, _FLAGS, mode)
+            return os.open(self.path, _FLAGS, mode)
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.EMLINK) and os.path.islink(self._path):
+            if error.errno in (errno.ELOOP, errno.EMLINK) and os.path.islink(self.path):
                 raise self._not_ours('is a symbolic link') from None
             if error.errno == errno.ENXIO:  # a socket
                 raise self._not_ours('is not a regular file') from None
@@ -174,7 +174,7 @@ class Lock:
 
     def _not_ours(self, why: str) -> NotALock:
         return NotALock(
-            f'{self._path} should be a lock file, but {why}; it was left as it is. Find out who has put '
+            f'{self.path} should be a lock file, but {why}; it was left as it is. Find out who has put '
             'it there, and remove it'
         )
 

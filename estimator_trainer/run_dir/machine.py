@@ -6,14 +6,18 @@ import platform
 
 def facts(proc: str = '/proc') -> dict[str, str | int | float]:
     """System, processor, cores that this process may use, and memory. What the machine does not tell is missing."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
-    known = {
+    known: dict[str, str | int | float | None] = {
         'system': platform.platform(),
         'processor': _processor(proc),
-        'cores': cores,
+        'cores': cores(),
         'memory_gb': _memory_gb(proc),
     }
     return {name: value for name, value in known.items() if value}
+
+
+def cores() -> int:
+    """How many cores this process may use; on a system that does not tell, all of the machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
 def _processor(proc: str) -> str:
@@ -54,11 +58,11 @@ def free_bytes(proc: str = '/proc', cgroup: str = '/sys/fs/cgroup') -> int | Non
 
 def whole_cores(cgroup: str = '/sys/fs/cgroup') -> int:
     """The cores that this process may use; fewer if its container (cgroup v2) has a smaller share of their time."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+    number = cores()
     quota, _, period = ''.join(_lines(f'{cgroup}/cpu.max')).strip().partition(' ')
     if quota.isdecimal() and period.isdecimal():
-        cores = min(cores, -(-int(quota) // int(period)))
-    return max(1, cores)
+        number = min(number, -(-int(quota) // int(period)))
+    return max(1, number)
 
 
 def _lines(path: str) -> list[str]:

@@ -11,6 +11,13 @@ from estimator_trainer.errors import UsageError
 from estimator_trainer.run_dir import file_names, files_of_others, locks
 
 _log = logging.getLogger('estimator_trainer')
+# Seconds to wait for a holder on this machine. Engines start the tasks of a cluster again while the last ones still
+# end, perhaps in other containers: as long as one waits for a holder on another machine.
+ALONE_SECS, OF_CLUSTER_SECS = 5, 40
+_STALE = (
+    ' If that machine is gone for good and its file system keeps its locks (NFS 3), make sure that nothing writes '
+    'there, and remove %s.'
+)
 _ASKED_SECS = 0.3  # whoever asks whether a lock is held has it for some microseconds
 
 
@@ -21,7 +28,7 @@ class TakenElsewhere(Exception):
 
 
 @contextlib.contextmanager
-def claim(model_dir: str, wait_secs: float = 5, elsewhere_secs: float = 40) -> Iterator[None]:
+def claim(model_dir: str, wait_secs: float = ALONE_SECS, elsewhere_secs: float = OF_CLUSTER_SECS) -> Iterator[None]:
     """Holds the model_dir as its only trainer. The kernel gives it back however this process ends.
 
     Raises:
@@ -57,7 +64,9 @@ def _lock_problem(path: str, error: OSError, cure: str) -> str:
     return f'{error.strerror}; {cure}'
 
 
-def take(lock: locks.Lock, model_dir: str, does: str, wait_secs: float = 5, elsewhere_secs: float = 40) -> None:
+def take(
+    lock: locks.Lock, model_dir: str, does: str, wait_secs: float = ALONE_SECS, elsewhere_secs: float = OF_CLUSTER_SECS
+) -> None:
     """Takes a lock of the model_dir.
 
     Args:
@@ -68,14 +77,15 @@ def take(lock: locks.Lock, model_dir: str, does: str, wait_secs: float = 5, else
     """
 
     def say(holder: locks.Holder, secs: float, bound: float) -> None:
-        if not holder.is_on_this_machine:
-            _log.info('--model_dir=%s: %s %s: waiting for its end, at most %g s', model_dir, holder, does, bound)
+        _log.info('--model_dir=%s: %s %s: waiting for its end, at most %g s', model_dir, holder, does, bound)
 
     try:
         lock.wait(locks.patience(wait_secs, elsewhere_secs), say)
     except locks.Held as held:
-        raise (UsageError if held.holder.is_on_this_machine else TakenElsewhere)(
-            f'--model_dir={model_dir}: {held.holder} {does}. Wait for it, stop it, or name another folder.'
+        is_local = held.holder.is_on_this_machine
+        expires = '' if is_local else _STALE % lock.path
+        raise (UsageError if is_local else TakenElsewhere)(
+            f'--model_dir={model_dir}: {held.holder} {does}. Wait for it, stop it, or name another folder.{expires}'
         ) from None
     except locks.NotALock as error:
         raise UsageError(f'--model_dir={model_dir}: {error}.') from None

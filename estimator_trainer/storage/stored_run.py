@@ -107,7 +107,8 @@ def _scratch(url: str, scratch: str, relay: signals.SignalRelay) -> Iterator[Non
     with contextlib.ExitStack() as stack:
         lock = stack.enter_context(ownership.lock(scratch, '.lock'))
         try:
-            relay.wait_for(lambda: ownership.take(lock, url, 'trains there'))
+            # The last process may be sending its last checkpoint.
+            relay.wait_for(lambda: ownership.take(lock, url, 'trains there', ownership.OF_CLUSTER_SECS))
             yield
         finally:
             if relay.is_waited_for:  # it may still write there: the folder is held until this process has ended

@@ -11,6 +11,7 @@ Every key is a field of one of the dataclasses below; unknown ones are refused.
 
 import contextlib
 import dataclasses
+import functools
 import math
 import os
 import re
@@ -19,6 +20,7 @@ from typing import Any
 
 import tf_config
 from estimator_trainer.config import shipped_files, two_parts, urls
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.errors import UsageError
 from estimator_trainer.submit import keys
 from estimator_trainer.submit.keys import Mistake, key
@@ -166,16 +168,20 @@ class Description:
 
     @property
     def asynchronous(self) -> bool:
-        """Whether a worker can be restarted alone: beside parameter servers, unless `args` have --sync_ps."""
-        return 'ps' in dict(self.roles) and not two_parts.read_trainer_flags(self.args).config.sync_ps
+        """Whether a worker can be restarted alone: beside parameter servers, unless the trainer gets --sync_ps."""
+        return 'ps' in dict(self.roles) and not self._config.sync_ps
 
     @property
     def step_timeout_secs(self) -> int:
-        """The trainer's flag, as far as it can be read here: this machine may not have the flagfile of the tasks."""
+        return self._config.step_timeout_secs
+
+    @functools.cached_property
+    def _config(self) -> TrainerConfig:
+        """The trainer's flags, as far as they can be read here: this machine may not have the flagfile of the tasks."""
         for path in (os.path.join(self.working_dir or '', self.flagfile), self.flagfile):  # the latter: of the package
             with contextlib.suppress(UsageError):
-                return two_parts.read_trainer_flags((f'--flagfile={path}', *self.args)).config.step_timeout_secs
-        return two_parts.read_trainer_flags(self.args).config.step_timeout_secs
+                return two_parts.read_trainer_flags((f'--flagfile={path}', *self.args)).config
+        return two_parts.read_trainer_flags(self.args).config
 
     @property
     def in_store(self) -> bool:

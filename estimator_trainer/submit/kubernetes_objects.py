@@ -11,6 +11,7 @@ objects know of it:
 """
 
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -208,6 +209,10 @@ def _check_mounts(description: Description) -> None:
         )
 
 
+# Text that Kubernetes, unlike PyYAML, reads as a number or a truth value if it has no quotes.
+_NO_TEXT = re.compile(r'[-+]?(\d[\d_]*\.?\d*|\.\d+)([eE][-+]?\d+)?|0[oObBxX][\da-fA-F_]+|[yYnN]')
+
+
 class _Row(tuple):
     """Values that are written on one line."""
 
@@ -225,5 +230,11 @@ def _yaml(documents: list) -> str:
 
     Dumper.add_representer(
         _Row, lambda dumper, row: dumper.represent_sequence('tag:yaml.org,2002:seq', row, flow_style=True)
+    )
+    Dumper.add_representer(
+        str,
+        lambda dumper, text: dumper.represent_scalar(
+            'tag:yaml.org,2002:str', text, style="'" if _NO_TEXT.fullmatch(text) else None
+        ),
     )
     return yaml.dump_all(documents, Dumper=Dumper, sort_keys=False, width=110, explicit_start=True)

@@ -7,13 +7,14 @@ description, and gets nothing of the actor's but what `environment` leaves.
 import contextlib
 import os
 import pathlib
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.supervisor.processes import ports
-from estimator_trainer.this_process import parent_process
+from estimator_trainer.this_process import hung_files, parent_process
 from estimator_trainer.this_process.child_process import Child, TookTooLong
 
 _KEY = 'run.key'
@@ -42,6 +43,7 @@ class TaskActor:
         self._process: Child | None = None
         self._end: tuple[int, dict] | None = None
         self._error_file = ''
+        self.files = hung_files.BoundedFiles(lambda text: print(text, file=sys.stderr), 'the model_dir')
 
     def __repr__(self) -> str:
         return self._name
@@ -89,5 +91,6 @@ class TaskActor:
             self._process.send(signum)
 
     def training(self, model_dir: str) -> dict:
-        """What `training.json` holds, which the driver's machine need not see."""
-        return RunFolder(model_dir).training
+        """What `training.json` holds, which the driver's machine need not see. {} while the file system hangs: this
+        actor has to answer for its process."""
+        return self.files.call(lambda: RunFolder(model_dir).training, {})

@@ -82,7 +82,7 @@ def _notes(description: Description) -> list[str]:
     return [
         f'logs={shlex.quote(f"{description.model_dir}/logs")}/slurm-$SLURM_JOB_ID',
         f'mkdir -p "$logs/$attempt" && rm -f "$logs/$attempt"/{verdict.ERROR_FILES} || exit {exit_codes.CANNOT_WRITE}',
-        '(( attempt )) || date +%s > "$logs/started"',
+        '(( attempt )) && [ -s "$logs/started" ] || date +%s > "$logs/started"',
         f'export {protocol.STARTED}=$(< "$logs/started")',
     ]
 

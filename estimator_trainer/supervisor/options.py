@@ -91,7 +91,7 @@ class ClusterFlags:
     )
     restart_window_secs: float = _restarts(
         Rules.window_secs,
-        'Restarts that happened longer ago do not count.',
+        'Restarts that happened longer ago do not count, but for those after a gang without a step or without a peer.',
         unit='s',
         least=1,
         wanted='give seconds, 1 or more; --max_restarts=0 never restarts',

@@ -54,7 +54,8 @@ def ended_by_signals() -> Iterator[None]:
     """
     is_main = threading.current_thread() is threading.main_thread()
     ours = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
-    caught = [each for each in ours if signal.getsignal(each) is signal.SIG_DFL]
+    earlier = {each: signal.getsignal(each) for each in ours}
+    caught = [each for each, handler in earlier.items() if handler not in (signal.SIG_IGN, None)]
 
     def end(signum, frame):
         for each in caught:
@@ -67,7 +68,7 @@ def ended_by_signals() -> Iterator[None]:
         yield
     finally:
         for each in caught:
-            signal.signal(each, signal.SIG_DFL)
+            signal.signal(each, earlier[each])
 
 
 def tail(path: str) -> str:

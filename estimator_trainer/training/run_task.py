@@ -203,10 +203,12 @@ def _stop_reason(
     config: TrainerConfig, rule: early_stopping.EarlyStopping | None, data: str
 ) -> Callable[[], str | None]:
     """() -> why training should stop now, or None. `data`: what is evaluated on."""
-    started = float(os.environ.get(protocol.STARTED) or time.time())  # the run, maybe in an earlier process
+    # What earlier processes of the run have taken, as far as the clock of the day tells; that may jump from now on.
+    before = max(0.0, time.time() - float(os.environ.get(protocol.STARTED) or math.inf))
+    began = time.monotonic()
 
     def reason() -> str | None:
-        if config.max_secs and time.time() - started >= config.max_secs:
+        if config.max_secs and before + time.monotonic() - began >= config.max_secs:
             return training_file.MAX_SECS
         if rule and early_stopping.decision(rule, config.model_dir, data):
             return training_file.EARLY_STOPPING

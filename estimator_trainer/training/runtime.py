@@ -14,6 +14,7 @@ from estimator_trainer.compat.patches import coordination_service, eager_context
 from estimator_trainer.errors import UsageError
 from estimator_trainer.jobs.job_types import RunConfig
 from estimator_trainer.lifecycle import watchdog as watchdogs
+from estimator_trainer.run_dir import machine
 from estimator_trainer.this_process import gpus as gpus_here
 from estimator_trainer.training import dues, failures
 from estimator_trainer.training.plan import Plan
@@ -93,7 +94,7 @@ def _inter_op_threads(plan: Plan) -> int:
     threads = plan.config.inter_op_threads
     if not plan.is_multi_worker:
         return threads
-    return max(_LEAST_SYNC_THREADS, threads or len(os.sched_getaffinity(0)))
+    return max(_LEAST_SYNC_THREADS, threads or machine.cores())
 
 
 def has_gpus() -> bool:

@@ -34,7 +34,8 @@ def run(plan: planning.Plan, began: float) -> int:
     ended = entering.state.companion_has_ended if entering.state else lambda: False
     task, supervised = str(plan.task or 'trainer'), RunFolder(config.model_dir).holders.cluster
     own_start = OwnStart(config.model_dir if plan.is_chief and not supervised else None, task, began)
-    claim = ownership.claim(config.model_dir) if plan.is_chief else contextlib.nullcontext()
+    patience = ownership.OF_CLUSTER_SECS if plan.task else ownership.ALONE_SECS
+    claim = ownership.claim(config.model_dir, patience) if plan.is_chief else contextlib.nullcontext()
     with claim, watchdogs.Watchdog(task, bounds, companion_has_ended=ended, own_start=own_start) as watchdog:
         try:
             from estimator_trainer import compat

@@ -65,8 +65,10 @@ def test_one_on_another_machine_may_be_lost(tmp_path, monkeypatch, caplog):
     caplog.set_level('INFO')
     with holder(tmp_path) as process:
         monkeypatch.setattr(locks, 'boot_id', lambda: 'of_another_machine')
-        with pytest.raises(ownership.TakenElsewhere, match=f'process {process.pid} on {os.uname().nodename} '):
+        with pytest.raises(ownership.TakenElsewhere) as caught:
             claimed(tmp_path, 0.2)
+    assert f'process {process.pid} on {os.uname().nodename} trains there' in str(caught.value)
+    assert f'remove {tmp_path}/.trainer.lock.' in str(caught.value)
     (waiting,) = caplog.messages  # said once
     assert f'process {process.pid} on' in waiting and 'at most 0.2 s' in waiting
 

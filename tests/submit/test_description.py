@@ -47,6 +47,11 @@ def test_workers_beside_parameter_servers_are_asynchronous_without_sync_ps(args,
     assert not parse(args=args).asynchronous
 
 
+def test_sync_ps_may_stand_in_the_flag_file(tmp_path):
+    (tmp_path / 'a.flags').write_text('--sync_ps\n')
+    assert not parse(working_dir=str(tmp_path), roles={'chief': {}, 'worker': {}, 'ps': {}}).asynchronous
+
+
 @pytest.mark.parametrize(
     'flags, args, secs',
     [

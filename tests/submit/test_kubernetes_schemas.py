@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from estimator_trainer.submit import description as descriptions
+from estimator_trainer.submit import kubernetes_objects
 from tests.submit import engines
 
 yaml = pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
@@ -102,3 +104,11 @@ def test_rendering_imports_no_tensorflow():
         [sys.executable, '-c', program], cwd=DEPLOY.parents[1], capture_output=True, text=True, timeout=CHECK_SECS
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize('text', ['1e-3', '12', '0.5', '0x1F', '0o17', '1_000', 'y', 'N', 'on', '~', 'null', '.inf'])
+def test_text_that_some_reader_of_yaml_takes_for_something_else_has_quotes(text):
+    value = yaml.safe_load((DEPLOY / 'mnist.yaml').read_text())
+    value['environment'] = {'RATE': text}
+    written = kubernetes_objects.render(descriptions.parse(value))['job.yaml']
+    assert f"value: '{text}'\n" in written

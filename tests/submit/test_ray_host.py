@@ -4,10 +4,12 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 
 from estimator_trainer.run_dir import protocol
 from estimator_trainer.secure import run_key
 from estimator_trainer.submit import ray_host
+from estimator_trainer.this_process import hung_files
 from tests.processes import gone, pid_in, until
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -44,6 +46,13 @@ class TestHost:
         assert until(host.poll)[0] == 0
         assert (tmp_path / 'key').read_bytes() == key and (tmp_path / 'key').stat().st_mode & 0o777 == 0o600
         assert not pathlib.Path((tmp_path / 'path').read_text().strip()).exists()  # the task has ended
+
+    def test_it_answers_while_the_file_system_of_the_model_dir_hangs(self, tmp_path, monkeypatch):
+        host, file_system = ray_host.TaskActor('worker:0'), threading.Event()
+        monkeypatch.setattr(ray_host, 'RunFolder', lambda model_dir: file_system.wait(60))
+        host.files = hung_files.BoundedFiles(lambda text: None, 'the model_dir', 0.01)
+        assert host.training(str(tmp_path)) == {}
+        file_system.set()
 
     def test_an_environment_without_the_trainer_makes_no_key(self):
         host = ray_host.TaskActor('worker:0')

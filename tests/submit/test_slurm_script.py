@@ -47,7 +47,7 @@ export WHAT='a "b"'
 attempt=${SLURM_RESTART_COUNT:-0}
 logs='/runs/of us/logs'/slurm-$SLURM_JOB_ID
 mkdir -p "$logs/$attempt" && rm -f "$logs/$attempt"/*.error.json || exit 74
-(( attempt )) || date +%s > "$logs/started"
+(( attempt )) && [ -s "$logs/started" ] || date +%s > "$logs/started"
 export ESTIMATOR_TRAINER_STARTED=$(< "$logs/started")
 export ESTIMATOR_TRAINER_GENERATION=slurm-$SLURM_JOB_ID-$attempt
 

@@ -1,5 +1,9 @@
 """bounded: what a program that failed has said."""
 
+import signal
+
+import pytest
+
 from estimator_trainer.tools import bounded
 
 SESSION = """\
@@ -34,3 +38,15 @@ def test_the_last_lines_alone_where_they_have_it(tmp_path):
     assert bounded.tail(str(log)).splitlines() == [f'  | {line}' for line in SESSION.splitlines()[-15:]]
     log.write_text('one\ntwo')
     assert bounded.tail(str(log)) == '  | one\n  | two'
+
+
+def test_a_signal_ends_the_program_whatever_caught_it_before_and_does_so_again_after(monkeypatch):
+    for handler in (signal.SIG_DFL, lambda signum, frame: None, signal.SIG_IGN):
+        monkeypatch.setattr(signal, 'getsignal', {signal.SIGTERM: handler, signal.SIGHUP: signal.SIG_IGN}.get)
+        handlers = {}
+        monkeypatch.setattr(signal, 'signal', handlers.__setitem__)
+        with bounded.ended_by_signals():
+            if handler is not signal.SIG_IGN:
+                with pytest.raises(SystemExit):
+                    handlers[signal.SIGTERM](signal.SIGTERM, None)
+        assert handlers == ({} if handler is signal.SIG_IGN else {signal.SIGTERM: handler})

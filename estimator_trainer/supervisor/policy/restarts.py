@@ -18,6 +18,9 @@ JITTER = 0.5  # at most so much longer, so that gangs which failed together come
 # An evaluator or a worker that ends with one of these has nothing to gain from another life.
 USAGE_LIKE = frozenset((exit_codes.USAGE, exit_codes.DAMAGED, exit_codes.NO_DATA))
 
+# Failures that show only after a long wait: those that repeat for ever may lie further apart than the window.
+LONG_WAITS = frozenset((exit_codes.STALLED, exit_codes.NO_PEER))
+
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
@@ -151,7 +154,7 @@ def decide(failures: Sequence[Failure], rules: Rules, rng: random.Random) -> Dec
     1. A permanent code or error ends the run with the code.
     2. So does an exception that comes again at the same step, or without a new checkpoint since.
     3. Any other failure is followed by a restart, `max_restarts` times within `window_secs`, each
-       after twice the delay of the one before.
+       after twice the delay of the one before. The restarts after one of LONG_WAITS count however long ago they were.
     4. A new checkpoint resets the count and the delay, unless the failed task writes no checkpoints: it could
        fail for ever.
     """
@@ -166,7 +169,8 @@ def decide(failures: Sequence[Failure], rules: Rules, rng: random.Random) -> Dec
     for number, failure in enumerate(failures):
         if progressed(failures, number) and not failure.alone:
             spent = 0
-        if failure is not last and last.at - failure.at < rules.window_secs:
+        lasts = failure.code in LONG_WAITS and not failure.alone
+        if failure is not last and (lasts or last.at - failure.at < rules.window_secs):
             spent += 1
     if spent >= rules.max_restarts:
         return Decision(Reason.SPENT, exit_codes.RESTARTS_SPENT, spent)

@@ -113,8 +113,7 @@ def no_restart(decision: Decision, rules: Rules, why: Cause) -> str:
         Reason.PERMANENT: of_code if is_permanent(why.code) else f'{Reason.PERMANENT.value}: {brief(why)}',
         Reason.REPEATED: f'{Reason.REPEATED.value}: {brief(why)}',
         Reason.SPENT: (
-            f'--max_restarts={rules.max_restarts} were made within {rules.window_secs:g} s '
-            f'without a new checkpoint; the last cause: {brief(why)}'
+            f'--max_restarts={rules.max_restarts} were made without a new checkpoint; the last cause: {brief(why)}'
         ),
     }[decision.reason]
     return f'no restart: {because}'

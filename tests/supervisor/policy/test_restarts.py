@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from estimator_trainer import exit_codes
 from estimator_trainer.supervisor.policy import restarts
 from estimator_trainer.supervisor.policy.causes import Cause, TaskEnd, TaskError
 from estimator_trainer.supervisor.policy.restarts import Failure, Reason, Rules
@@ -93,6 +94,13 @@ def test_the_window_slides(times, number):
     assert decision.number == number if number else decision.reason is Reason.SPENT
     if number:
         assert decision.delay == 2 ** (number - 1)
+
+
+@pytest.mark.parametrize('code', [exit_codes.STALLED, exit_codes.NO_PEER])
+def test_a_gang_that_hangs_at_each_attempt_is_given_up_though_each_attempt_is_long(code):
+    decision = decide(*(Failure(1900 * number, code) for number in range(4)))
+    assert (decision.reason, decision.exit_code) == (Reason.SPENT, exit_codes.RESTARTS_SPENT)
+    assert decide(*(Failure(1900 * number, code, checkpoint=number) for number in range(9))).number == 1
 
 
 @pytest.mark.parametrize(

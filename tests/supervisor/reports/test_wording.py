@@ -129,7 +129,7 @@ def test_a_good_end_needs_no_words():
         (Reason.NEVER, '--max_restarts=0'),
         (Reason.PERMANENT, 'the same command would fail the same way: '),
         (Reason.REPEATED, 'an exception again'),
-        (Reason.SPENT, '--max_restarts=3 were made within 3600 s'),
+        (Reason.SPENT, '--max_restarts=3 were made without a new checkpoint'),
     ],
 )
 def test_why_there_is_no_restart(reason, words):
