@@ -15,7 +15,7 @@ from estimator_trainer.run_dir import metrics_log
 from estimator_trainer.tools.pages import Points
 
 MOST_CELLS = 1200  # more than a screen has columns for
-MOST_METRICS = 60  # a job may name a metric after each of its classes
+MOST_METRICS = 500  # a job may name a metric after each of its classes
 MOST_STRETCHES = 1000  # further ones become part of the last
 _LEAST_PAUSE_SECS = 20.0
 _PAUSE_TIMES = 20  # the usual time between two lines

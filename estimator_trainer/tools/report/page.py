@@ -66,7 +66,7 @@ def _of_run(run: RunFiles, out: str) -> dict:
         'most_attempts': attempts.MOST_ROWS,
         'parts': times.parts(run),
         'sections': sections,
-        'href': lambda path: urllib.parse.quote(f'{base}/{path}' if base else path, safe='/:'),
+        'href': lambda path: _href(f'{base}/{path}' if base else path),
     }
 
 
@@ -75,7 +75,8 @@ def _curves(run: RunFiles) -> list[tuple[str, markupsafe.Markup]]:
     evaluations, signs, last = run.main_evaluations, _signs(run), _last_step([run])
     losses = _lines(run.train, 'loss', 'training') + _lines(evaluations, 'loss', 'evaluation', 1)
     curves = [('Loss', pages.curves('loss', 'loss', losses, signs, last))]
-    for name in [name for name in summary.metrics(evaluations) if name != 'loss'][:_MOST_CURVES]:
+    names = summary.metrics(evaluations, run.best.get('metric'))
+    for name in [name for name in names if name != 'loss'][:_MOST_CURVES]:
         lines = [
             line
             for number, (folder, log) in enumerate(run.evaluations.items())
@@ -186,7 +187,11 @@ def _sweep(runs: Sequence[RunFiles]) -> dict:
 def _page_of(run: RunFiles, out: str) -> str:
     """Where the page of one of several runs is, relative to this one; '' where it has none."""
     there = os.path.exists(run.file('report.html'))
-    return os.path.join(_way(run, out), 'report.html') if there else ''
+    return _href(os.path.join(_way(run, out), 'report.html')) if there else ''
+
+
+def _href(way: str) -> str:
+    return urllib.parse.quote(way, safe='/:')
 
 
 def _way(run: RunFiles, out: str) -> str:

@@ -145,13 +145,23 @@ class RunFiles(RunFolder):
         for path in sorted(paths, key=lambda path: (events.began(path), path)):
             try:
                 for event in events.read(path):
-                    lines.append(_line(event))
+                    line = _line(event)
+                    if lines and _are_of_one_step(lines[-1], line):
+                        lines[-1] = {**line, **lines[-1]}
+                        continue
                     if len(lines) >= _EVENTS_AT_ONCE:
                         log.add(lines)
                         lines = []
+                    lines.append(line)
             except ValueError as error:
                 self.problems.append(f'{os.path.join(folder, os.path.basename(path))}: {error}.')
         log.add(lines)
+
+
+def _are_of_one_step(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two neighbouring events tell of one step: each hook writes its own. One with the same tags is of a step
+    that was trained again."""
+    return one['step'] == other['step'] and not (one.keys() & other.keys()) - {'step', 'time'}
 
 
 def _line(event: events.Scalars) -> dict[str, Any]:

@@ -101,15 +101,25 @@ def data(run: RunFiles) -> list[tuple[str, str]]:
     rows += [(name, in_words(files[key])) for key, name in _FILES.items() if key in files]
     step, batch, examples = run.last_step, run.config.get('global_batch_size'), files.get('examples')
     if type(step) is int and type(batch) is int:
-        position, steps = step * batch, 'step' if step == 1 else 'steps'
+        position, is_of_one_batch = _position(run, step, batch)
+        steps = f'{step:,} step{"" if step == 1 else "s"}' + (f' of {batch:,}' if is_of_one_batch else '')
         epochs = f', {position / examples:.2f} epochs' if type(examples) is int and examples > 0 else ''
-        rows.append(('position', f'{position:,} examples were trained ({step:,} {steps} of {batch:,}){epochs}'))
+        rows.append(('position', f'{position:,} examples were trained ({steps}){epochs}'))
     bad = run.train.last('bad_examples')
     if bad:
         rows.append(('left out', f'{bad:,.0f} damaged examples, by the chief'))
     if rows and flags.get('seed') is not None:
         rows.append(('seed of the order', in_words(flags['seed'])))
     return rows
+
+
+def _position(run: RunFiles, step: int, batch: int) -> tuple[int, bool]:
+    """How many examples were trained before a step, and whether each step has had one batch of this size."""
+    began, examples = 0, 0
+    for part in run.config.get('batches') or ():  # as config_file.batches has them
+        if isinstance(part, list) and len(part) == 3 and all(type(each) is int for each in part) and part[0] <= step:
+            began, examples, batch = part
+    return examples + (step - began) * batch, examples == began * batch
 
 
 def best_in(run: RunFiles, export: Export) -> str:

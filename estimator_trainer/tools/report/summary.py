@@ -33,10 +33,10 @@ class Table(NamedTuple):
     best: frozenset[tuple[int, int]] = frozenset()  # (row, column) of the best values
 
 
-def metrics(log: Log | None) -> list[str]:
-    """The metrics of evaluations, the telling ones first."""
+def metrics(log: Log | None, best: str | None = None) -> list[str]:
+    """The metrics of evaluations: the one by which export/best goes, then the telling ones."""
     names = [name for name, series in log.series.items() if len(series) and name != 'global_step'] if log else []
-    return sorted(names, key=lambda name: (name in _LAST, name))
+    return sorted(names, key=lambda name: (name != best, name in _LAST, name))
 
 
 def seconds(run: RunFiles) -> float | None:
@@ -64,7 +64,7 @@ def tiles(run: RunFiles) -> Iterator[Tile]:
     """The numbers at the head of the page."""
     most, log, best = run.training.get('max_steps'), run.main_evaluations, run.best
     yield Tile('step', whole(run.last_step), f'of {most:,}' if type(most) is int else '')
-    for name in metrics(log)[:_MOST_METRICS]:
+    for name in metrics(log, best.get('metric'))[:_MOST_METRICS]:
         step, value = log.series[name].last
         note = f'evaluation at step {step:,}'
         if best.get('metric') == name and type(best.get('value')) is float:  # as export/best goes by it
@@ -75,7 +75,7 @@ def tiles(run: RunFiles) -> Iterator[Tile]:
     if loss is not None:
         yield Tile('loss of training', number(loss), 'of the last report')
     if rate:
-        yield Tile('examples/s', number(float(round(rate)) if rate >= 10 else rate), 'median of the reports')
+        yield Tile('examples/s', _of_rate(rate), 'median of the reports')
     # Of very many starts, only the newest have their times.
     starts = len(times.windows(run)) + (run.starts[0]['start'] - 1 if run.starts else 0)
     if took is not None:
@@ -98,6 +98,10 @@ def names(paths: Sequence[str]) -> list[str]:
     return [f'{"/".join(each)} ({place + 1})' for place, each in enumerate(parts)]
 
 
+def _of_rate(rate: float) -> str:
+    return number(float(round(rate)) if rate >= 10 else rate)
+
+
 def metrics_of_all(runs: Sequence[RunFiles]) -> list[str]:
     """The metrics of evaluations that any of the runs has."""
     names = dict.fromkeys(name for run in runs for name in metrics(run.main_evaluations))
@@ -112,7 +116,7 @@ def last_numbers(runs: Sequence[RunFiles]) -> Table:
         log = run.main_evaluations
         last = [log.last(name) if log else None for name in of_evaluations]
         took, rate = seconds_in_starts(run), speed(run)
-        of_training = number(run.train.last('loss')), number(float(round(rate))) if rate else '–'
+        of_training = number(run.train.last('loss')), _of_rate(rate) if rate else '–'
         how = run.name, run.judged.kind, whole(run.last_step)
         rows.append((*how, *map(number, last), *of_training, duration(took) if took is not None else '–'))
         values.append(last)

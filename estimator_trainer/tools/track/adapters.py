@@ -26,6 +26,7 @@ _MODULES = {
     trackers.HPARAMS: 'tensorboard.plugins.hparams.summary_v2',
 }
 _WANDB_INIT_SECS = 30
+_LONGEST_ARTIFACT = 128  # characters of its name, which are ASCII
 _OF_THE_RUN = ('job', 'loop', 'dataset', 'seed', 'strategy', 'global_batch_size', 'num_replicas')
 _NOT_PARAMS = (
     *('param', 'model_dir', 'scratch_dir', 'allow_config_change', 'report', 'track', 'data_dir', *_OF_THE_RUN),
@@ -35,6 +36,10 @@ _NOT_PARAMS = (
 
 class TrackerUnavailable(Exception):
     """The tracker cannot be reached, or does not do what it should. Worth another try later."""
+
+
+class ExportFailed(TrackerUnavailable):
+    """An export was not sent, and all else was."""
 
 
 class EntryDeleted(Exception):
@@ -226,7 +231,9 @@ class WandbTracker:
     def export(self, folder: str, name: str) -> None:
         import wandb
 
-        called = re.sub(r'[^\w\-.]', '_', f'{self._name}-{name.split("/")[-2]}')
+        kind = re.sub(r'[^\w\-.]', '_', name.split('/')[-2], flags=re.ASCII)
+        called = re.sub(r'[^\w\-.]', '_', self._name, flags=re.ASCII)[: _LONGEST_ARTIFACT - len(kind) - 1]
+        called = f'{called}-{kind}'[-_LONGEST_ARTIFACT:]
         artifact = asked(wandb.Artifact, called, 'model', metadata={'folder': name})
         asked(artifact.add_dir, folder)
         asked(self._run.log_artifact, artifact)

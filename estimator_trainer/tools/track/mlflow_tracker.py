@@ -1,8 +1,9 @@
 """MLflow: a run in an experiment, on a server, in a SQLite file or in a folder."""
 
+import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 _SETTINGS = {  # of the library, which reads them when it is imported; the user's own come first
@@ -29,6 +30,7 @@ from estimator_trainer.tools.track.adapters import (  # noqa: E402
     words_of,
 )
 
+_log = logging.getLogger('estimator_trainer')
 _KEY = 'estimator_trainer.run'  # the tag by which a run is found whose making was interrupted
 _MOST_METRICS, _MOST_PARAMS = 1000, 100  # of one request
 _LONGEST_NAME, _LONGEST_PARAM, _LONGEST_TAG = 250, 6000, 5000  # characters
@@ -62,12 +64,13 @@ class MlflowTracker:
             for line in lines
             for name, value in line.values.items()
         ]
-        for first in range(0, len(metrics), _MOST_METRICS):
-            try:
-                self._ask(self._client.log_batch, self._run_id, metrics=metrics[first : first + _MOST_METRICS])
-            except TrackerRefused:
-                self._refuse_deleted(self._ask(self._client.get_run, self._run_id))
-                raise
+        refusals = [
+            refusal
+            for first in range(0, len(metrics), _MOST_METRICS)
+            for refusal in self._not_refused('metrics', metrics[first : first + _MOST_METRICS])
+        ]
+        if refusals:
+            raise refusals[0]
 
     def export(self, folder: str, name: str) -> None:
         self._ask(self._client.log_artifacts, self._run_id, folder, name)
@@ -97,9 +100,24 @@ class MlflowTracker:
         tag_texts = {_name_of(name): value[:_LONGEST_TAG] for name, value in {**run.tags, **changed}.items()}
         params = [Param(name, value) for name, value in texts.items() if name not in sent_params]
         tags = [RunTag(name, value) for name, value in tag_texts.items() if sent_tags.get(name) != value]
-        for first in range(0, max(len(params), len(tags)), _MOST_PARAMS):
-            part = slice(first, first + _MOST_PARAMS)
-            self._ask(self._client.log_batch, self._run_id, params=params[part], tags=tags[part])
+        for what, values in (('params', params), ('tags', tags)):
+            for first in range(0, len(values), _MOST_PARAMS):
+                for refusal in self._not_refused(what, values[first : first + _MOST_PARAMS]):
+                    _log.warning('WARNING: MLflow refuses one of the %s: %s; the rest is sent', what, refusal)
+
+    def _not_refused(self, what: str, values: list) -> Iterator[TrackerRefused]:
+        """Sends a batch without those of its values that MLflow refuses, for one of which it refuses the whole batch.
+        Yields the refusals."""
+        try:
+            self._ask(self._client.log_batch, self._run_id, **{what: values})
+        except TrackerRefused as refusal:
+            self._refuse_deleted(self._ask(self._client.get_run, self._run_id))
+            if len(values) == 1:
+                yield refusal
+                return
+            half = len(values) // 2
+            yield from self._not_refused(what, values[:half])
+            yield from self._not_refused(what, values[half:])
 
     def _refuse_deleted(self, entry) -> None:
         if entry.info.lifecycle_stage == 'deleted':

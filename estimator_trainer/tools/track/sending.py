@@ -15,6 +15,7 @@ from estimator_trainer.run_dir.run_folder import RunFolder
 from estimator_trainer.tools.track import adapters
 from estimator_trainer.tools.track.adapters import (
     EntryDeleted,
+    ExportFailed,
     MetricsLine,
     TrackerRefused,
     TrackerUnavailable,
@@ -130,7 +131,7 @@ class TrackerSender:
 
         Raises:
             TrackerUnavailable: the tracker does not answer, or not as it should. What it has not confirmed is sent
-                again.
+                again; after an ExportFailed that is the export alone.
             OSError: the model_dir cannot be read or written.
         """
         try:
@@ -144,6 +145,8 @@ class TrackerSender:
         except EntryDeleted as error:
             self._tracker = None
             raise TrackerUnavailable('it has no place for the run') from error
+        except ExportFailed:
+            raise
         except BaseException:
             self._tracker = None  # the next try begins where the file says
             raise
@@ -169,8 +172,11 @@ class TrackerSender:
 
     def _begun(self) -> adapters.Tracker:
         self._sent = Progress.read(self.path)
-        if any(is_another(os.path.join(self._folder, name), sent) for name, sent in self._sent.files.items()):
+        others = [name for name, sent in self._sent.files.items() if is_another(os.path.join(self._folder, name), sent)]
+        if file_names.METRICS in others:  # the run was begun anew
             self._sent = Progress()
+        for name in others:  # only the evaluations were
+            self._sent.files.pop(name, None)
         if not self._sent.entry:
             self._write()  # its key, before the tracker gets it
         run = adapters.described(self._folder, self._address, self._sent.key, self._sent.began)
@@ -190,7 +196,7 @@ class TrackerSender:
         if tracker.confirms:
             self._write()
 
-    def _send_exports(self, tracker: adapters.Tracker) -> TrackerUnavailable | None:
+    def _send_exports(self, tracker: adapters.Tracker) -> ExportFailed | None:
         """Exports are many bytes, and may need a package or a right that metrics do not: the rest goes on without."""
         there = [export.path for export in RunFolder(self._folder).exports if export.is_whole]
         self._sent.exports = [name for name in self._sent.exports if name in there]
@@ -203,7 +209,7 @@ class TrackerSender:
                     tracker.export(folder, name)
             except (TrackerUnavailable, OSError) as error:
                 if os.path.isdir(folder):  # else a better one has taken its place
-                    return TrackerUnavailable(f'{name}: {adapters.words_of(error)}')
+                    return ExportFailed(f'{name}: {adapters.words_of(error)}')
             else:
                 self._sent.exports.append(name)
                 if tracker.confirms:
@@ -225,7 +231,7 @@ class TrackerSender:
 
 
 def is_another(path: str, sent: FileProgress) -> bool:
-    """Whether the file is another one than `sent` describes: the run was begun anew."""
+    """Whether the file is another one than `sent` describes, or is gone."""
     if not sent.position:
         return False
     try:

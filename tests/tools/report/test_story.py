@@ -6,7 +6,7 @@ import pytest
 
 from estimator_trainer.run_dir import run_verdict
 from estimator_trainer.run_dir.run_verdict import Holders
-from estimator_trainer.tools.report import attempts, run_files, sections, summary, timeline, times
+from estimator_trainer.tools.report import attempts, curves, run_files, sections, summary, timeline, times
 from tests.tools.report import model_dirs
 from tests.tools.report.model_dirs import BEGAN
 
@@ -240,6 +240,20 @@ def test_settings(tmp_path):
     assert found['--log_every_steps'].default == '100' and not found['--export'].changed
     assert sections.params(run) == [('optimizer', 'adam', True), ('l2', '0.0', False)]
     assert ('position', '6,400 examples were trained (100 steps of 64)') in sections.data(run)
+
+
+def test_the_position_of_a_run_that_has_had_another_batch(tmp_path):
+    folder = model_dirs.alone(tmp_path / 'run')
+    config = json.loads((folder / 'config.json').read_text())
+    model_dirs.write(folder / 'config.json', {**config, 'batches': [[0, 0, 32], [40, 1280, 64]]})
+    run = run_files.read(str(folder), now=NOW)
+    assert ('position', '5,120 examples were trained (100 steps)') in sections.data(run)
+
+
+def test_the_metric_of_the_best_export_comes_first(tmp_path):
+    log = curves.Log()
+    log.add([{'step': 1, 'time': 1.0, **{f'auc_{letter}': 0.5 for letter in 'abcdefgh'}, 'z': 0.5, 'loss': 1.0}])
+    assert summary.metrics(log, 'z')[:2] == ['z', 'auc_a'] and summary.metrics(log)[-2:] == ['z', 'loss']
 
 
 def test_a_run_alone_that_failed(tmp_path):

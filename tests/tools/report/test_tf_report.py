@@ -56,6 +56,8 @@ def test_events(tmp_path):
         for step in (10, 20):
             values = [tf.compat.v1.Summary.Value(tag='loss', simple_value=step / 4)]
             writer.add_summary(tf.compat.v1.Summary(value=values), step)
+            rate = [tf.compat.v1.Summary.Value(tag='global_step/sec', simple_value=7.0)]  # of another hook
+            writer.add_summary(tf.compat.v1.Summary(value=rate), step)
         writer.close()
     with tf.summary.create_file_writer(str(tmp_path)).as_default():
         tf.summary.scalar('accuracy', 0.5, step=30)
@@ -63,7 +65,8 @@ def test_events(tmp_path):
     run = RunFiles(str(tmp_path))
     log = run.train
     assert run.problems == [] and log.series['loss'].points().values.tolist() == [2.5, 5.0]
-    assert log.series['accuracy'].last == (30, 0.5)
+    assert log.series['accuracy'].last == (30, 0.5) and len(log) == 3
+    assert log.series['global_step/sec'].points().steps.tolist() == [10, 20] and log.stretches.steps_again == 0
     with open(min(paths), 'ab') as file:
         file.write(b'torn')
     torn = RunFiles(str(tmp_path))

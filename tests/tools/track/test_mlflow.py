@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip('mlflow', reason='pip install ".[mlflow]"')
 
+from mlflow.exceptions import INVALID_PARAMETER_VALUE, MlflowException
+
 from estimator_trainer.monitoring import trackers
 from estimator_trainer.tools.track import sending, track_command
 from estimator_trainer.tools.track.adapters import FAILED, FINISHED, RUNNING, TrackerUnavailable
@@ -92,6 +94,25 @@ def test_one_that_was_deleted_there_begins_anew(tmp_path, run):
     assert track_command.main([str(run), to]) == 0
     client, (new,) = there(tmp_path / 'store')
     assert new.info.run_id != found.info.run_id and len(client.get_metric_history(new.info.run_id, 'train/loss')) == 3
+
+
+def test_what_mlflow_refuses_does_not_keep_the_rest_from_it(tmp_path, run, monkeypatch, caplog):
+    """One value, for which MLflow refuses its whole batch."""
+    log_batch = MlflowClient.log_batch
+
+    def refuse(client, run_id, metrics=(), params=(), tags=()):
+        keys = {each.key for each in (*metrics, *params, *tags)}
+        if keys & {'nesterov', 'versions.tensorflow', 'eval/accuracy_baseline'}:
+            raise MlflowException('a bad value', INVALID_PARAMETER_VALUE)
+        log_batch(client, run_id, metrics, params, tags)
+
+    monkeypatch.setattr(MlflowClient, 'log_batch', refuse)
+    assert track_command.main([str(run), f'--to=mlflow:{tmp_path / "store"}']) == 0
+    _, (entry,) = there(tmp_path / 'store')
+    assert 'nesterov' not in entry.data.params and entry.data.params['learning_rate'] == '0.1'
+    assert 'versions.tensorflow' not in entry.data.tags and entry.data.tags['model_dir'] == str(run)
+    assert 'eval/accuracy_baseline' not in entry.data.metrics and entry.data.metrics['eval/accuracy'] == 0.5
+    assert [f'one of the {what}: a bad value' in caplog.text for what in ('params', 'tags')] == [True, True]
 
 
 @pytest.fixture

@@ -116,6 +116,17 @@ def test_an_export_that_fails_holds_up_nothing_else(begin):
     assert notes.got[-2:] == [FIRST[-1], FINISHED]
 
 
+def test_an_export_that_fails_has_nothing_sent_again(tmp_path, begin):
+    notes = Notes(confirms=False, export=[TrackerUnavailable('no room'), TrackerUnavailable('no room')])
+    sender, _ = begin(notes)
+    for _ in range(2):
+        with pytest.raises(TrackerUnavailable, match='no room'):
+            sender.send(None, 0)
+    a_run.train(tmp_path / 'run', 400)
+    sender.send(FINISHED, 0)
+    assert notes.got == [('begin', ''), *FIRST[:-1], ('train', 400), FIRST[-1], FINISHED]
+
+
 def test_what_is_refused_is_left_out_and_said_once(tmp_path, begin):
     notes = Notes(lines=[TrackerRefused('a bad name'), TrackerRefused('a bad name')])
     sender, said = begin(notes)
@@ -157,6 +168,18 @@ def test_a_run_begun_anew_has_another_entry(tmp_path, begin):
     notes = Notes()
     begin(notes)[0].send(None, 0)
     assert notes.got == [('begin', ''), ('train', 1), ('eval', 300), 'export/final/1700000300']
+
+
+def test_a_run_whose_evaluations_were_removed_is_the_same_run(tmp_path, begin):
+    begin(Notes())[0].send(FINISHED, 0)
+    evaluations = tmp_path / 'run' / 'eval' / 'metrics.jsonl'
+    lines = evaluations.read_text()
+    evaluations.unlink()
+    notes = Notes()
+    begin(notes)[0].send(FINISHED, 0)
+    evaluations.write_text(lines)
+    begin(notes)[0].send(FINISHED, 0)
+    assert notes.got == [('begin', 'entry 1'), FINISHED, ('begin', 'entry 1'), ('eval', 300), FINISHED]
 
 
 def test_one_process_at_a_time(tmp_path):

@@ -39,3 +39,12 @@ def test_every_method_says_so(tracker, call):
     tracker._run, tracker._name = Failing(), 'a run'
     with pytest.raises(TrackerUnavailable, match='the connection is gone|the export was replaced'):
         call(tracker)
+
+
+def test_an_artifact_has_a_name_that_is_ascii_and_short(tracker, monkeypatch):
+    names = []
+    made = types.SimpleNamespace(add_dir=print)
+    monkeypatch.setattr(sys.modules['wandb'], 'Artifact', lambda name, *a, **k: names.append(name) or made)
+    tracker._run, tracker._name = types.SimpleNamespace(log_artifact=print), 'größe' * 50
+    tracker.export('/export/best/7', 'export/best/7')
+    assert len(names[0]) == 128 and names[0].startswith('gr__e') and names[0].endswith('-best')
