@@ -68,7 +68,8 @@ def _has_examples(path: str) -> bool:
 
 
 def refuse_json(path: str, key: str, flag: str) -> None:
-    """Raises UsageError: a file is there that does not have this key, which ours has."""
+    """Raises UsageError: a file is there that does not have this key, which ours has, or is no regular file."""
+    _refuse_device(path, flag)
     if _has_not(key, path):
         raise UsageError(f'{flag}: {path} is there already, and is not of this command; move it away, or name another.')
 
@@ -82,7 +83,8 @@ def refuse_reports(page: str, json_file: str, key: str) -> None:
 
 
 def refuse_page(path: str, flag: str = '--out') -> None:
-    """Raises UsageError: a file is there that is no page of this program."""
+    """Raises UsageError: a file is there that is no page of this program, or no regular file."""
+    _refuse_device(path, flag)
     try:
         with open(path, encoding='utf-8', errors='replace') as file:
             head = file.read(_HEAD_BYTES)
@@ -92,6 +94,12 @@ def refuse_page(path: str, flag: str = '--out') -> None:
         raise UsageError(
             f'{path} is there already, and is no page of this program; move it away, or name another file with {flag}.'
         )
+
+
+def _refuse_device(path: str, flag: str) -> None:
+    """Nothing is read from a pipe or a terminal, which may never answer, and nothing is put in its place."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise UsageError(f'{flag}: {path} is no regular file, but a device or a pipe; name a file, and print that.')
 
 
 def _has_not(key: str, path: str, is_first_line: bool = False) -> bool:

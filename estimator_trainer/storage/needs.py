@@ -11,7 +11,10 @@ from collections.abc import Callable, Collection
 from estimator_trainer.run_dir import file_names
 from estimator_trainer.storage import names
 
-_STATUS = (file_names.TRAINING, file_names.STATUS, file_names.REPORT, file_names.CONFIG, file_names.STOP)
+_STATUS = (
+    *(file_names.TRAINING, file_names.STATUS, file_names.REPORT, file_names.EARLIER_STARTS),
+    *(file_names.CONFIG, file_names.STOP),
+)
 _METRICS = (file_names.METRICS, file_names.EVALUATIONS)
 
 

@@ -91,6 +91,16 @@ def test_reports_of_assess_inspect_and_verify(tmp_path, capsys, name, text):
         assert assess_command.main([str(program), new]) in (0, 1)
 
 
+def test_reports_never_go_into_a_pipe(tmp_path, capsys):
+    """Nor is one read, which has no end."""
+    program = tmp_path / 'program.py'
+    program.write_text('import tensorflow as tf\n')
+    os.mkfifo(tmp_path / 'pipe')
+    for flag in ('--html', '--json'):
+        assert assess_command.main([str(program), f'{flag}={tmp_path}/pipe']) == 64
+        assert f'{flag}: {tmp_path}/pipe is no regular file' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize('engine, name', [('slurm', 'mnist-two-workers.sbatch'), ('kubernetes', 'job.yaml')])
 def test_submit(tmp_path, capsys, engine, name):
     pytest.importorskip('yaml', reason='PyYAML, which reads job descriptions, is not installed')
@@ -124,7 +134,7 @@ def test_metrics_of_katib(tmp_path, capsys, text):
 
 def test_metrics_of_katib_are_not_refused_a_second_time(tmp_path):
     file = tmp_path / 'metrics.log'
-    for lines in ([], [{'step': 1, 'time': 5.5, 'accuracy': 0.5}]):
+    for lines in ([], [{'step': 1, 'time': 5.5, 'my accuracy': 0.5}]):
         with open(file, 'w') as out:
             sweep_report.write_metrics(lines, out)
         sweep_report.refuse_other_metrics(str(file))

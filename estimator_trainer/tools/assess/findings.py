@@ -1,6 +1,8 @@
 """What an assessment finds: each use of a name that the table knows, with its state in this program."""
 
+import contextlib
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,6 +11,7 @@ from estimator_trainer.tools.assess.knowledge import BLOCKS, NEEDS, OTHER, RUNS,
 from estimator_trainer.tools.assess.source_files import SourceFile
 from estimator_trainer.tools.assess.uses import Use
 
+_DEEPEST = 10_000  # calls within each other
 STATES = (BLOCKS, NEEDS, RUNS)
 # A line, a part of some lines that is written anew, a design that changes. Points compare programs; they are no hours.
 POINTS = {'none': 0, 'small': 1, 'medium': 3, 'large': 8}
@@ -120,7 +123,24 @@ class _Program(NamedTuple):
 def assess(sources: Sequence[SourceFile]) -> Assessment:
     """Assesses files that belong together."""
     packages = sorted({*knowledge.packages()} - {part for source in sources for part in _folders(source)})
-    found = {source: uses.find(source.tree, packages) for source in sources if source.tree}
+    with _deep_expressions():
+        found = {source: uses.find(source.tree, packages) for source in sources if source.tree}
+        return _assess_twice(sources, found)
+
+
+@contextlib.contextmanager
+def _deep_expressions() -> Iterator[None]:
+    """Python parses a sum of 2,900 terms, and its walk through the tree ends with a RecursionError at 500."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _DEEPEST))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _assess_twice(sources: Sequence[SourceFile], found: Mapping[SourceFile, Sequence[Use]]) -> Assessment:
+    """Assesses the files as they are, and under `compat run --tf1`."""
     assessed = _assess(sources, found)
     old = {source: [use._replace(v1=True) for use in used] for source, used in found.items()}
     left = {_place(each) for each in _assess(sources, old, tf1=True).findings if each.state != RUNS}

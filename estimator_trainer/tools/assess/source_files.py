@@ -140,6 +140,8 @@ def code_of_notebook(notebook: dict) -> tuple[str, tuple[int, ...]]:
 
 def _without_magics(lines: list[str]) -> list[str]:
     """Replaces what IPython alone understands, and keeps the number of lines."""
+    if _is_python(lines):  # whatever its lines begin with: `%` goes on with an expression
+        return lines
     first = next((line for line in lines if line.strip()), '')
     if first.startswith('%%') and first.split()[0] not in _MAGICS_OF_PYTHON:
         return [''] * len(lines)  # a cell of a shell or of another language
@@ -156,6 +158,16 @@ def _without_magics(lines: list[str]) -> list[str]:
             goes_on, line = bare.endswith('\\'), f'{indent}pass'
         kept.append(line)
     return kept
+
+
+def _is_python(lines: list[str]) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            ast.parse('\n'.join(lines))
+    except (ValueError, RecursionError, MemoryError, SyntaxError):
+        return False
+    return True
 
 
 def _names_only(text: str) -> ast.Module:

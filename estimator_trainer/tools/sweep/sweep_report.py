@@ -21,7 +21,7 @@ from tf_config import tables
 RUNNING, DONE, PRUNED, FAILED = 'running', 'done', 'pruned', 'failed'  # running, or the next start goes on with it
 _NUMBERED = ('final', 'best')  # exports, the one that the metric is of first
 _PAGE_SECS = 300
-_KATIB_LINE = re.compile(r'\d{4}-\d\d-\d\dT[\d:.]+Z \S+=\S+$')
+_KATIB_LINE = re.compile(r'\d{4}-\d\d-\d\dT[\d:.]+Z .+=\S+$')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -292,3 +292,8 @@ def test_the_table():
         bare = name.partition('(')[0]
         if entry.state in ('runs', 'tf1') and bare.startswith('tf.') and not bare.startswith('tf.contrib'):
             assert tf_names.find(bare).version != tf_names.UNKNOWN, name
+
+
+def test_a_sum_of_very_many_terms():
+    terms = ' + '.join(['tf.log(x)'] * 2500)
+    assert len(assess(f'import tensorflow as tf\ny = {terms}\n').having('needs')) == 1

@@ -93,6 +93,11 @@ def test_magics():
     assert text.splitlines() == ['', '# a', 'pass', '', '', 'host = None', 'if x:', '  pass', 'y = x % 2', '', '', '']
 
 
+def test_a_cell_that_is_python_has_no_magics():
+    of_python = 'y = (x\n  % 2)\ntext = """\n!ls\n%d\n"""'
+    assert source_files.code_of_notebook({'cells': [cell(of_python)]})[0] == of_python + '\n'
+
+
 def test_the_names_of_a_program_of_python_2():
     text = (
         'import tensorflow as tf\nprint "tf.no"\n"""\ntf.no"""\nx = tf.log(y)  # tf.no\nif z:\n\ttf.train.Saver(a.b)\n'
