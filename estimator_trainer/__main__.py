@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from absl import flags
 
+import estimator_trainer.own_tf_config  # noqa: F401 -- before what imports tf_config
 from estimator_trainer import exit_codes
 from estimator_trainer.config import commands
 from estimator_trainer.run_dir import protocol

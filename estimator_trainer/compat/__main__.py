@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import estimator_trainer.own_tf_config  # noqa: F401, I001 -- before the next one
 import tf_config
 from estimator_trainer import compat
 from estimator_trainer.this_process import allocator

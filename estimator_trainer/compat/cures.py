@@ -66,8 +66,7 @@ def cure_of(error: BaseException, tf1: bool) -> str | None:
     package = name and _package_of(error, sys.modules['tensorflow'])
     return package and (
         f'{name} is of TensorFlow 1, and the installed package {package} gets the names of TensorFlow 2: give '
-        f'--tf1-packages={package} to `compat run` as well; for `cluster --program` put the folder of its source on '
-        'PYTHONPATH'
+        f'--tf1-packages={package} to `compat run`, or --tf1_packages={package} to `cluster --program`, as well'
     )
 
 

@@ -9,3 +9,5 @@ where `run` is subprocess.run.
 
 Nothing in here imports TensorFlow, nor a client library of an engine.
 """
+
+import estimator_trainer.own_tf_config  # noqa: F401 -- parts of this package run as `python -m` in a folder of the job

@@ -57,8 +57,7 @@ def gang_commands(
         flags.append('--metrics_port=')
     program = task_commands.Program(machine.trainer, flags)
     if opts.own.program is not None:
-        switches = [f'--{name}' for name in ('tf1', 'horovod') if getattr(opts.own, name)]
-        program = task_commands.Program((*_COMPAT_RUN, *switches, opts.own.program), flags, is_trainer=False)
+        program = task_commands.Program((*_COMPAT_RUN, *opts.switches, opts.own.program), flags, is_trainer=False)
     addresses = [f'127.0.0.1:{port}' for port in claimed]
     affinity = opts.own.cpu_affinity and hasattr(os, 'sched_setaffinity')
     seen = None

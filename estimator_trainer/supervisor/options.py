@@ -56,6 +56,9 @@ class ClusterFlags:
         'With --program: a program of TensorFlow 1, which runs under `compat run --tf1`.',
         why='most programs are of TensorFlow 2',
     )
+    tf1_packages: str = _tasks(
+        '', 'With --tf1: installed packages that are of TensorFlow 1 as well, with commas between them.', unset='none'
+    )
     horovod: bool = _tasks(
         False,
         'With --program: the workers are the ranks of `horovod.tensorflow`, which need not be installed. There is no '
@@ -201,6 +204,12 @@ class Options:
         return Shape(self.own.workers, self.own.ps, evaluator, self.trainer.config.sync_ps)
 
     @property
+    def switches(self) -> tuple[str, ...]:
+        """The switches that `compat run` gets."""
+        packages = (f'--tf1-packages={self.own.tf1_packages}',) if self.own.tf1_packages else ()
+        return (*(f'--{name}' for name in ('tf1', 'horovod') if getattr(self.own, name)), *packages)
+
+    @property
     def rules(self) -> Rules:
         return Rules(self.own.max_restarts, self.own.restart_window_secs, self.own.backoff_secs)
 
@@ -229,7 +238,7 @@ def parse(argv: Sequence[str]) -> Options:
     before, after = _parts(argv)
     own, words = two_parts.parse(ClusterFlags, 'run_local_cluster.sh', before), tuple(after)
     _check_min_workers(own)
-    _check_horovod(own)
+    _check_switches(own)
     if own.program is not None:
         _check_program(own, own.program)
         grace_secs = Limits.grace_secs if own.grace_secs is None else own.grace_secs
@@ -240,10 +249,12 @@ def parse(argv: Sequence[str]) -> Options:
     return Options(own, words, trainer, _limits(own, trainer.config), trainer.model_dir, log_dir)
 
 
-def _check_horovod(own: ClusterFlags) -> None:
-    for name, given in (('tf1', own.tf1), ('horovod', own.horovod)):
+def _check_switches(own: ClusterFlags) -> None:
+    for name, given in (('tf1', own.tf1), ('horovod', own.horovod), ('tf1_packages', own.tf1_packages)):
         if given and own.program is None:
             raise UsageError(f'--{name}: only for a program of your own; give --program=FILE as well')
+    if own.tf1_packages and not own.tf1:
+        raise UsageError(f'--tf1_packages={own.tf1_packages}: only for a program of TensorFlow 1; give --tf1 as well')
     if own.horovod and own.ps:
         raise UsageError(f'--horovod: not with --ps={own.ps}, because every task is a rank; leave one of them out')
 

@@ -65,3 +65,19 @@ def test_the_options_of_python_are_those_of_the_program(options):
     found = ast.literal_eval(done.stdout)
     assert ('-u' in found) == ('-u' in options) and ('-O' in found) == ('-O' in options)
     assert ('-Werror::UserWarning' in found) == ('-W' in options)
+
+
+@pytest.mark.parametrize('program', [['program.py'], ['-m', 'program']])
+def test_a_program_may_have_a_module_of_its_own_that_is_called_tf_config(tmp_path, program):
+    """`python -m` looks into the current folder first, where it lies."""
+    (tmp_path / 'tf_config.py').write_text('VALUE = 3\n')
+    (tmp_path / 'program.py').write_text('import tf_config\nprint(tf_config.VALUE)\n')
+    done = subprocess.run(
+        [sys.executable, '-m', 'estimator_trainer.compat', 'run', *program],
+        cwd=tmp_path,
+        env={**os.environ, 'PYTHONPATH': str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, '3\n'), done.stderr

@@ -126,6 +126,13 @@ def test_the_command_of_each_task(tmp_path):
     assert [f'{task["type"]}:{task["index"]}' for task in tasks] == [task.name for task in gang]
 
 
+def test_the_switches_of_compat(tmp_path):
+    assert parsed(tmp_path, '--tf1', '--tf1_packages=a,b').switches == ('--tf1', '--tf1-packages=a,b')
+    assert parsed(tmp_path, '--horovod').switches == ('--horovod',)
+    with pytest.raises(UsageError, match='--tf1_packages=a: only for a program of TensorFlow 1; give --tf1'):
+        parsed(tmp_path, '--tf1_packages=a')
+
+
 def test_no_stall_is_seen_where_no_steps_are_told(tmp_path):
     assert parsed(tmp_path).limits.stall_timeout == 0
 
