@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 
 from estimator_trainer import exit_codes, jobs
-from estimator_trainer.config import trainer_config, urls
+from estimator_trainer.config import checks, trainer_config, urls
 from estimator_trainer.errors import DatasetError, UsageError
 from estimator_trainer.jobs import suggestions
 from estimator_trainer.lifecycle import ending
@@ -81,6 +81,7 @@ def _train_in_store(argv: Sequence[str], plan: planning.Plan) -> int:
     from estimator_trainer.storage import share, stored_run
 
     config, mine = plan.config, share.of(plan)
+    checks.refuse_pattern(urls.scratch_dir(config.model_dir, os.environ, config.scratch_dir), '--scratch_dir')
     arguments = [*argv[1:], *stored_run.trainer_flags(config, os.environ, mine)]
     if config.dry_run:
         return main([argv[0], *arguments], config.model_dir)

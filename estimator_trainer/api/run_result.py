@@ -81,7 +81,9 @@ def _read(model_dir: str, of_cluster: bool) -> Result:
 def _of_folder(model_dir: str, of_cluster: bool) -> Result:
     run = RunFolder(model_dir)
     training = run.training_status
-    lines = [line for line in run.evaluation_lines if line.get('kind') == 'eval']
+    since = run.last_evaluation.get('since', 0)  # the lines before are of other data
+    comparable = run.evaluation_lines[since if type(since) is int else 0 :]
+    lines = [line for line in comparable if line.get('kind') == 'eval']
     restarts = run.report.get('restarts') if of_cluster else None
     return Result(
         model_dir=model_dir,

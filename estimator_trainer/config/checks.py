@@ -66,17 +66,24 @@ def _check_model_dir(model_dir: str) -> None:
         raise UsageError(f'--model_dir={ascii(model_dir)}: is no UTF-8; name another folder.') from None
     if os.path.exists(model_dir) and not os.path.isdir(model_dir):
         raise UsageError(f'--model_dir={model_dir}: is a file; name a folder.')
-    if set('*?[\\') & set(model_dir):
-        raise UsageError(
-            f'--model_dir={model_dir}: TensorFlow takes a name with *, ?, [ or \\ for a '
-            'pattern, and finds no checkpoint there; name another folder.'
-        )
+    refuse_pattern(model_dir, '--model_dir')
     parent = os.path.abspath(model_dir)
     while not os.path.exists(parent):
         parent = os.path.dirname(parent)
     if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):
         unwritable = '' if parent == os.path.abspath(model_dir) else f'{parent} '
         raise UsageError(f'--model_dir={model_dir}: {unwritable}cannot be written to; name another folder.')
+
+
+def refuse_pattern(folder: str, flag: str) -> None:
+    """Raises UsageError: TensorFlow finds no checkpoint in the folder, which may also be a relative path."""
+    path = os.path.abspath(folder)
+    if set('*?[\\') & set(path):
+        where = f', which is {path}' if path != folder else ''
+        raise UsageError(
+            f'{flag}={folder}{where}: TensorFlow takes a name with *, ?, [ or \\ for a pattern, and finds no '
+            'checkpoint there; name another folder.'
+        )
 
 
 def parameter_server_refused(loop: str) -> str:

@@ -29,7 +29,7 @@ class ImageDataset:
         image_shape: (height, width, channels).
         in_memory: whether the training split is held decoded in memory, in an exact order.
         contents: None; see data.files.dataset.FileDataset.
-        evaluation_data: '', for unknown.
+        evaluation_data: '', for unknown, until who knows the flags says it.
 
     Raises:
         DatasetError: it is no set of labelled images of one size.

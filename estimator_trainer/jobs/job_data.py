@@ -37,11 +37,12 @@ def load(job: Job, job_params: Mapping[str, Any], config: 'TrainerConfig') -> 'D
 
         source.forget_all()
         return FileDataset(job.file_spec(dict(job_params)), config)
-    from estimator_trainer.data import sources
+    from estimator_trainer.data import evaluation_data, sources
     from estimator_trainer.data.remote import cache as remote_cache
 
     cache = remote_cache.at(config.data_cache_dir, config.data_cache_mib)
     dataset = sources.load(config.dataset, config.data_dir, config.in_memory_mb, cache)
+    dataset.evaluation_data = evaluation_data.described(dataset.name.replace('/', ' '), dataset.num_eval, config)
     if 'classes' in job_params and job_params['classes'] != dataset.num_classes:
         raise UsageError(f'--param=classes={job_params["classes"]}: {dataset.name} has {dataset.num_classes} classes.')
     return dataset

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import file_names, files_of_others, protocol
+from estimator_trainer.run_dir import file_errors, file_names, files_of_others, protocol
 from estimator_trainer.run_dir import files as files_of_run
 from estimator_trainer.run_dir.run_folder import RunFolder
 
@@ -89,7 +89,7 @@ def refuse_another_run(model_dir: str, new: dict[str, Any], added: Mapping[str, 
 
     Raises:
         UsageError: they differ in something that matters; every difference is shown. Or it holds files of others that
-            have names of ours.
+            have names of ours. ModelDirUnreadable: it cannot be read.
     """
     try:
         old = protocol.read_object(os.path.join(model_dir, file_names.CONFIG))
@@ -101,6 +101,8 @@ def refuse_another_run(model_dir: str, new: dict[str, Any], added: Mapping[str, 
         return False
     except NotADirectoryError as error:
         raise UsageError(f'--model_dir={model_dir}: {error.strerror}; name a folder.') from error
+    except OSError as error:
+        raise file_errors.ModelDirUnreadable(model_dir, file_names.CONFIG, error) from error
     except ValueError as error:
         raise UsageError(
             f'--model_dir={model_dir}: its config.json cannot be read ({error}); mend or remove it.'

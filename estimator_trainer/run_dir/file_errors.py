@@ -8,6 +8,7 @@ import errno
 import os
 
 from estimator_trainer import exit_codes
+from estimator_trainer.errors import UsageError
 
 # A network file system that is away, a device that fails, a machine that is out of descriptors or memory:
 # the same file may be read a minute later.
@@ -72,3 +73,15 @@ def _sentences() -> list[tuple[str, int]]:
     return sorted(
         ((os.strerror(number), number) for number in errno.errorcode), key=lambda pair: len(pair[0]), reverse=True
     )
+
+
+class ModelDirUnreadable(UsageError):
+    """A file of the model_dir cannot be read, before anything has begun.
+
+    Attributes:
+        exit_code: of a program that ends with it.
+    """
+
+    def __init__(self, model_dir: str, name: str, error: OSError):
+        super().__init__(f'--model_dir={model_dir}: its {name} cannot be read ({error.strerror}).')
+        self.exit_code = exit_code(error.errno)

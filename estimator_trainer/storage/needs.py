@@ -34,7 +34,7 @@ def of_status(objects: Collection[str], newest: str | None) -> dict[str, Need]:
 
 def of_result(objects: Collection[str], newest: str | None) -> dict[str, Need]:
     """What a run has reached: its evaluations, and which checkpoints and exports there are."""
-    whole = {*_STATUS, file_names.EVALUATIONS, names.POINTER}
+    whole = {*_STATUS, file_names.EVALUATIONS, file_names.LAST_EVALUATION, names.POINTER}
     return {
         name: Need.WHOLE if name in whole else Need.SIZE
         for name in objects

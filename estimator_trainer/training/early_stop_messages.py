@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.jobs import metric_names
 from estimator_trainer.training import dues
 from estimator_trainer.training.plan import Plan
@@ -26,6 +27,16 @@ def stop_rule(plan: Plan) -> str:
     if job is None or not exports or job.best_metric == stop.metric:
         return f'{said}; {looks}'
     return f"{said}; {looks}; export/best goes by another metric, the job's best_metric {job.best_metric}"
+
+
+def unused_flags(config: TrainerConfig) -> list[str]:
+    """The flags of a rule that are given where there is none, each as 'name=value'."""
+    given = {name: getattr(config, name) for name in ('stop_mode', 'stop_patience', 'stop_min_delta')}
+    return [
+        f'--{name}={value}'
+        for name, value in given.items()
+        if not config.stop_metric and value != getattr(TrainerConfig, name)
+    ]
 
 
 def stop_warning(plan: Plan, max_steps: int | None) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from estimator_trainer.config import mixed_precision
+from estimator_trainer.config.trainer_config import TrainerConfig
 from estimator_trainer.data.files import dataset
 from estimator_trainer.jobs import job_data
 from estimator_trainer.jobs.run_params import RunParams
@@ -40,7 +41,11 @@ def plan_lines(plan: Plan, memory: str) -> list[str]:
     """What this process is going to do. `memory`: its allocator."""
     precision = mixed_precision.sentence(plan.config.mixed_precision, plan.config.loop)
     xla = 'xla: compiles the forward and backward pass of a batch' if plan.config.xla else ''
-    return [*plan.notes, *describe(plan), *filter(None, (precision, xla)), f'memory: {memory}']
+    unused = [
+        f'WARNING: {name} does nothing without --stop_metric: nothing stops the training early'
+        for name in early_stop_messages.unused_flags(plan.config)
+    ]
+    return [*plan.notes, *describe(plan), *filter(None, (precision, xla)), *unused, f'memory: {memory}']
 
 
 def describe(plan: Plan) -> list[str]:
@@ -96,9 +101,12 @@ def say_start(
         return
     if plan.is_chief and dataset is None and not can_serve and plan.config.export != ('none',):
         _log.info('no exports: the job has no serving_input_fn')
-    if plan.is_chief and dataset is None and plan.config.data_dir:
-        unread = 'WARNING: --data_dir=%s is of --dataset, which the job does not read: a path of its own is a --param'
-        _log.warning(unread, plan.config.data_dir)
+    if plan.is_chief and plan.job and (plan.job.input_fn or plan.job.file_spec):
+        for name in ('dataset', 'data_dir'):
+            value = getattr(plan.config, name)
+            if value != getattr(TrainerConfig, name):
+                unread = 'WARNING: --%s=%s: the job reads data of its own, whose path may be a --param'
+                _log.warning(unread, name, value)
     start, end = params.start_step, params.max_steps
     if start >= end:
         _log.info('step %d: training has reached --max_steps or --epochs (step %d) already', start, end)

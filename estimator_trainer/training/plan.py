@@ -225,7 +225,7 @@ def make(config: TrainerConfig, environ: Mapping[str, str]) -> Plan:
         raise UsageError(str(error)) from error
     cluster = resolved.cluster
     number, devices = gpus.replicas(config.num_replicas, bool(cluster.ps), gpus.visible(environ))
-    config = dataclasses.replace(config, num_replicas=number)
+    is_auto, config = config.num_replicas != number, dataclasses.replace(config, num_replicas=number)
     strategy = config.strategy
     if strategy == 'auto':
         strategy = tf_config.auto_strategy(cluster)
@@ -249,10 +249,12 @@ def make(config: TrainerConfig, environ: Mapping[str, str]) -> Plan:
             f'multi_worker_mirrored; the strategy is {strategy}.'
         )
     if config.eval_strategy == 'mirrored' and config.num_replicas == 1:
-        raise UsageError(
-            '--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
-            'mirror; set --num_replicas=2 or more.'
-        )
+        if not is_auto:
+            raise UsageError(
+                '--eval_strategy=mirrored with --num_replicas=1: one replica has nothing to '
+                'mirror; set --num_replicas=2 or more.'
+            )
+        config = dataclasses.replace(config, eval_strategy='none')
     schedule.check_tasks(config.profile_tasks, [str(each) for each in cluster.training_tasks])
     plan = Plan(config, strategy, cluster, resolved.task, (*resolved.notes, *devices))
     if config.stop_metric and (plan.num_training_tasks > 1 or cluster.ps) and not plan.has_evaluator:

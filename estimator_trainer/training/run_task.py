@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 
 from estimator_trainer.config.trainer_config import TrainerConfig
-from estimator_trainer.data import preparing
+from estimator_trainer.data import evaluation_data, preparing
 from estimator_trainer.evaluation import continuous_evaluation, early_stopping, exporters, serving_inputs, wrong_answers
 from estimator_trainer.evaluation.evaluation import Evaluation
 from estimator_trainer.jobs import job_data, loading, micro_batches
@@ -105,7 +105,7 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
     memory = coordination.connect_memory(plan) if plan.in_sync else None
     if plan.is_chief:
         watchdog.resumes_at(params.start_step)
-    data = dataset.evaluation_data if dataset else ''
+    data = dataset.evaluation_data if dataset else evaluation_data.described("the job's own", None, config)
     stopped = early_stopping.decision(rule, model_dir, data) if rule else None
     messages.say_start(
         plan, dataset, params, job.serving_input_fn is not None, early_stopping.sentence(stopped) if stopped else None

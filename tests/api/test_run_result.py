@@ -45,6 +45,15 @@ def test_a_run(tmp_path):
     assert run_result.read(str(tmp_path), False).restarts == 0
 
 
+def test_evaluations_on_other_data_are_not_the_best(tmp_path):
+    (tmp_path / 'eval').mkdir()
+    evaluations = [line(5, auc=0.9), line(7, auc=0.7)]
+    (tmp_path / 'eval' / 'metrics.jsonl').write_text('\n'.join(map(json.dumps, evaluations)))
+    (tmp_path / 'eval' / 'last.json').write_text(json.dumps({'since': 1}))
+    (tmp_path / 'config.json').write_text(json.dumps({'best_metric': 'auc', 'best_mode': 'max'}))
+    assert run_result.read(str(tmp_path), False).best == {'auc': 0.7, 'global_step': 7}
+
+
 @pytest.mark.parametrize(
     'mode, values, step',
     [
@@ -68,14 +77,15 @@ def test_what_of_a_run_in_a_store_is_fetched():
     names = (
         'config.json',
         'eval/metrics.jsonl',
+        'eval/last.json',
         'checkpoint',
         'model.ckpt-1.index',
         'export/best/1/saved_model.pb',
         'a',
     )
     found = needs.of_result(names, 'model.ckpt-1')
-    assert {name for name, need in found.items() if need is Need.WHOLE} == set(names[:3])
-    assert set(found) == set(names[:5])
+    assert {name for name, need in found.items() if need is Need.WHOLE} == set(names[:4])
+    assert set(found) == set(names[:6])
 
 
 @pytest.mark.parametrize(

@@ -229,3 +229,10 @@ def test_flags_of_another_loop(flags, parts):
 
 def test_a_model_dir_that_no_page_could_name_is_refused():
     assert 'is no UTF-8; name another folder' in refused('--model_dir=/data/nu\udcff', '--max_steps=5')
+
+
+def test_a_relative_model_dir_in_a_folder_that_tensorflow_takes_for_a_pattern(tmp_path, monkeypatch):
+    (tmp_path / 'exp[lr=0.1]').mkdir()
+    monkeypatch.chdir(tmp_path / 'exp[lr=0.1]')
+    with pytest.raises(UsageError, match=r'--model_dir=run, which is .*exp\[lr=0.1\]/run: TensorFlow takes'):
+        parse(['trainer', '--model_dir=run', '--max_steps=1'])

@@ -1,6 +1,7 @@
 """config.json: written whole, read back, and what may not change under a run."""
 
 import dataclasses
+import errno
 import json
 import os
 import pathlib
@@ -93,6 +94,17 @@ def test_a_write_that_fails_leaves_the_old_one(model_dir):
     with pytest.raises(TypeError):
         config_file.write(model_dir, {**resolved(), 'versions': object()})
     assert config_file.refuse_another_run(model_dir, resolved()) is True
+
+
+@pytest.mark.parametrize('number, code', [(errno.ESTALE, 200), (errno.EACCES, 74)])
+def test_a_file_system_that_fails_has_the_code_of_a_model_dir(model_dir, monkeypatch, number, code):
+    def fail(path):
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr(config_file.protocol, 'read_object', fail)
+    with pytest.raises(UsageError, match='its config.json cannot be read') as caught:
+        config_file.refuse_another_run(model_dir, resolved())
+    assert caught.value.exit_code == code
 
 
 def test_nothing_there(tmp_path):

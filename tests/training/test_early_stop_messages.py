@@ -35,6 +35,13 @@ def test_how_often_the_rule_is_looked_at(flags, cluster, said, tmp_path):
     assert early_stop_messages.stop_rule(plan) == rule + said
 
 
+def test_flags_of_a_rule_that_is_not_there_are_named(tmp_path):
+    plan = planned(tmp_path, '--stop_metric=', '--stop_patience=5', '--stop_mode=min')
+    assert early_stop_messages.unused_flags(plan.config) == ['--stop_mode=min', '--stop_patience=5']
+    assert any('--stop_patience=5 does nothing without --stop_metric' in line for line in messages.plan_lines(plan, ''))
+    assert early_stop_messages.unused_flags(planned(tmp_path, '--stop_patience=5').config) == []
+
+
 @pytest.mark.parametrize(
     'changes, flags, words',
     [

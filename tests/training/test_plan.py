@@ -212,6 +212,7 @@ def test_refused(cluster, task, argv, parts):
 
 
 def test_mirrored_evaluation_of_two_replicas():
+    assert planned(None, '', '--num_replicas=auto', '--eval_strategy=mirrored').config.eval_strategy == 'none'
     assert planned(None, '', TWO, '--eval_strategy=mirrored').config.eval_strategy == 'mirrored'
 
 

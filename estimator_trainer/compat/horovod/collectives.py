@@ -7,6 +7,7 @@ meanwhile. So whatever belongs together goes into one operation.
 from __future__ import annotations
 
 import functools
+import os
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,6 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_trainer.compat.horovod import packing, world
-from estimator_trainer.run_dir import machine
 
 v1 = tf.compat.v1
 _counts: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # {graph: how many of them it has}
@@ -185,6 +185,6 @@ def with_threads(graph: tf.Graph, config: tf.compat.v1.ConfigProto | None) -> tf
     if made.session_inter_op_thread_pool:
         return config
     # Without use_per_session_threads the first session of the process has decided how many threads there are.
-    threads = max(made.inter_op_parallelism_threads, 0) or machine.cores()
+    threads = max(made.inter_op_parallelism_threads, 0) or len(os.sched_getaffinity(0))
     made.inter_op_parallelism_threads, made.use_per_session_threads = threads + needed, True
     return made

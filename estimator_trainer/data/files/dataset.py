@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from estimator_trainer.config import start_folder
+from estimator_trainer.data import evaluation_data
 from estimator_trainer.data.files import listing, units
 from estimator_trainer.data.remote import cache
 from estimator_trainer.errors import BadExample, DatasetError, UsageError
@@ -109,7 +110,8 @@ class FileDataset:
         self.serving_features: dict[str, Any] = {
             name: feature for name, feature in train.features.items() if name not in (spec.label, spec.key)
         }
-        self.evaluation_data = _evaluation_data(str(_contents(evaluation)['digest']), evaluation.num_examples, config)
+        digest = str(_contents(evaluation)['digest'])
+        self.evaluation_data = evaluation_data.described(digest, evaluation.num_examples, config)
         if train.paths == evaluation.paths:
             _log.info('data: %d file(s) with %d examples, --shuffle=%s', len(train.paths), self.num_train, self.shuffle)
         else:
@@ -155,16 +157,6 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
 
 def _without_empty(value: Any) -> Any:
     return {name: held for name, held in value.items() if held} or None if isinstance(value, dict) else value
-
-
-def _evaluation_data(digest: str, num_examples: int, config: 'TrainerConfig') -> str:
-    if not config.eval_steps:
-        return f'{digest}/all'
-    replicas = config.num_replicas if config.eval_strategy == 'mirrored' else 1
-    # Earlier versions ended it here: see evaluation_journal.are_other_data.
-    return (
-        f'{digest}/{config.eval_steps}/{min(config.eval_steps * config.batch_of_evaluation * replicas, num_examples)}'
-    )
 
 
 def _contents(source: 'Source') -> dict[str, int | str]:
