@@ -74,6 +74,12 @@ class Accumulation:
         self._sizes: list[_Value] = []
         self._examples: list[tf.Tensor] = []  # of a step. What stands before them is the size of the first batch.
 
+    @property
+    def counts_examples(self) -> bool:
+        """Whether a step reads all its batches before the first one is trained, to know how many examples it has: it
+        asks an iterator for them. Batches that it takes from the graph would not move on."""
+        return bool(self._sizes)
+
     def of_model_fn(self, model_fn: ModelFn) -> ModelFn:
         """A model_fn, of features, labels, mode, params and config, whose gradients and losses can be added up. It is
         called once for each replica."""

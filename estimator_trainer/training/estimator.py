@@ -147,9 +147,9 @@ class _Training:
             replica_effects.say_batch_normalization((variable.name for variable in v1.global_variables()), plan)
             with lacks.or_without():
                 messages.say_kept(saver_hooks.numbers_kept(spec.scaffold, hooks_of_job), config.keep_checkpoint_max)
-        may_read_batches = several_steps.may_read_batches(hooks_of_job, spec.scaffold)
-        ends = [train_op, spec.loss.op]
-        taken = None if may_read_batches else from_memory.take_over(self._batches, plan, ends)
+        ends, may_read_batches = [train_op, spec.loss.op], several_steps.may_read_batches(hooks_of_job, spec.scaffold)
+        counts = self._accumulation and self._accumulation.counts_examples
+        taken = None if may_read_batches or counts else from_memory.take_over(self._batches, plan, ends)
         if not plan.uses_parameter_servers:
             step_graph.wait_for_batch(ends, hooks_of_job)
         reads = None

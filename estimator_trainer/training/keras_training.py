@@ -150,7 +150,7 @@ class KerasTraining:
             if not (self._plan.trains_alone and (of_the_data or failures.ends_training(error, self._setup.watchdog))):
                 return False
             step = self.read_step()  # the call may have taken some of its steps
-        self._loop.ends(training_file.END_OF_DATA, step)  # if nothing else has ended it
+        self._loop.ends(training_file.END_OF_DATA, step, step - self._loop.step)  # if nothing else has ended it
         if step > self._loop.saved_step:
             self.save(step)
         if self._overflows:

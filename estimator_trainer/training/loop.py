@@ -9,7 +9,7 @@ while not after.stop:
         ...  # save a checkpoint, and say so by `loop.saved`
         if loop.stops_here():
             break
-loop.ends(why, step)
+loop.ends(why, step, taken)
 loop.finish()
 """
 
@@ -206,13 +206,13 @@ class Loop:
         """The step of the last checkpoint that was due, or of the one that training began with."""
         return self._saves.step
 
-    def ends(self, why: str, step: int) -> None:
+    def ends(self, why: str, step: int, taken: int = 0) -> None:
         """Training is over after `step`. If `after` has not said so, END_OF_DATA, HOOK or LISTENER has ended it.
 
-        A call that did not come to its end has taken some steps all the same. Each of them has moved the global step
-        by 1: else the call would have ended with it.
+        A call that did not come to its end has `taken` some steps all the same. Each of them has moved the global step
+        by 1: else the call would have ended with it. A hook of the job may have moved it without a batch.
         """
-        self.batches += 0 if self._plan.asynchronous else step - self.step
+        self.batches += 0 if self._plan.asynchronous else taken
         self.step = step
         if self.why is None and self._watchdog.stopped_by is None:
             stands = why == training_file.END_OF_DATA and self.batches > 0 and self.step == self._first

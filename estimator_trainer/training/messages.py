@@ -107,6 +107,13 @@ def say_start(
             if value != getattr(TrainerConfig, name):
                 unread = 'WARNING: --%s=%s: the job reads data of its own, whose path may be a --param'
                 _log.warning(unread, name, value)
+    if plan.is_chief and params.num_examples and params.num_examples < params.global_batch_size:
+        _log.warning(
+            'WARNING: there are %d training examples, and a step takes %d: it has some of them several times; give a '
+            'smaller --batch_size',
+            params.num_examples,
+            params.global_batch_size,
+        )
     start, end = params.start_step, params.max_steps
     if start >= end:
         _log.info('step %d: training has reached --max_steps or --epochs (step %d) already', start, end)

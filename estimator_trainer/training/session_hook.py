@@ -151,7 +151,9 @@ class SessionHook(tf.estimator.SessionRunHook):
     def end(self, session: tf.compat.v1.Session) -> None:
         # The data have ended in the middle of a call: Loop has not been told of it. A hook asks to stop after a call.
         stopped_by = training_file.LISTENER if self._listener_stopped else training_file.HOOK
-        self._loop.ends(training_file.END_OF_DATA if self._in_call else stopped_by, int(session.run(self._global_step)))
+        step = int(session.run(self._global_step))
+        taken = step - self._loop.step if self._in_call and self._calls else 0
+        self._loop.ends(training_file.END_OF_DATA if self._in_call else stopped_by, step, taken)
         if self.saver:
             self.saver.end(session)
         self._loop.finish()

@@ -1,5 +1,6 @@
 """training.messages: what is said of a run that goes on, or whose data have ended."""
 
+import dataclasses
 import json
 import logging
 
@@ -86,6 +87,11 @@ def test_a_run_that_was_stopped_early(said):
         'stopped early at step 47 of 188: loss (lower is better) has not improved',
         'to go on, give a higher --stop_patience or another rule, or leave --stop_metric out',
     ]
+
+
+def test_fewer_examples_than_a_step_takes(said):
+    messages.say_start(PLAN, None, dataclasses.replace(PARAMS, num_examples=10), can_serve=True)
+    assert said()[0].startswith('WARNING: there are 10 training examples, and a step takes 64')
 
 
 def test_a_run_that_goes_on(said):

@@ -15,7 +15,7 @@ import tensorflow as tf
 from estimator_trainer import main
 from estimator_trainer.data import array_batches, pipeline
 from estimator_trainer.evaluation import evaluation
-from estimator_trainer.jobs import Job, image_classifier
+from estimator_trainer.jobs import Job, image_classifier, losses
 from estimator_trainer.run_dir import checkpoints
 from estimator_trainer.training import from_memory
 
@@ -45,6 +45,18 @@ job = Job(
     params={**image_classifier.PARAMS, 'optimizer': 'momentum'},
 )
 
+
+def of_unknown_size(features, labels, mode, params):
+    """The static shape of the losses does not say how many examples there are."""
+    weights = v1.get_variable('weights', [6, 10], initializer=v1.zeros_initializer())
+    logits = tf.matmul(features['x'], weights)
+    each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    loss = losses.of_replica(v1.placeholder_with_default(each, [None]))
+    optimizer = v1.train.MomentumOptimizer(0.1, 0.9)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss, v1.train.get_global_step()))
+
+
+job_of_unknown_size = Job(model_fn=of_unknown_size, input_fn=input_fn)
 
 PARAMS = dict(batch_size=4, seed=7, start_step=3, position_shift=5)
 WORDS = np.array([f'word {number}' for number in range(EXAMPLES)], object)
@@ -196,6 +208,15 @@ def test_bit_for_bit_and_resumed_across_the_change(train, tmp_path, loop, replic
     assert not taken
     values, taken = train('after', STEPS, True, *flags)
     assert taken
+    check_equal(values, expected)
+
+
+def test_micro_batches_whose_sizes_a_step_has_to_know_are_read_by_tf_data(train):
+    """It reads all of them before it trains the first one."""
+    flags = [f'--job={__name__}:job_of_unknown_size', '--accumulate_steps=3']
+    expected, _ = train('before', STEPS, False, *flags)
+    values, taken = train('after', STEPS, True, *flags)
+    assert not taken
     check_equal(values, expected)
 
 
