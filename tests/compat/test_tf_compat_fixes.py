@@ -190,6 +190,14 @@ def test_an_evaluator_that_the_cluster_does_not_list(tmp_path):
     assert finished.code == 0 and 'EVALUATED' in finished.output, finished.output
 
 
+def test_a_copy_of_a_run_config_has_the_strategies_of_the_first(tmp_path):
+    strategy = two_replicas()
+    config = tf.estimator.RunConfig(train_distribute=strategy, eval_distribute=strategy)
+    copied = config.replace(model_dir=str(tmp_path), keep_checkpoint_max=7)
+    assert (copied.model_dir, copied.keep_checkpoint_max, config.keep_checkpoint_max) == (str(tmp_path), 7, 5)
+    assert copied.train_distribute is copied.eval_distribute is strategy
+
+
 class TestMemory:
     @pytest.mark.slow
     def test_graphs_of_evaluations_are_freed(self, tmp_path):

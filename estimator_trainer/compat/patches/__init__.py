@@ -39,7 +39,7 @@ AFTER = (  # (module, the patches that its import calls)
             'session_mends.look_often',
         ),
     ),
-    (_UPSTREAM + 'run_config', ('strategy_mends.drive_clusters',)),
+    (_UPSTREAM + 'run_config', ('strategy_mends.drive_clusters', 'strategy_mends.share_strategies')),
     (_UPSTREAM + 'training', ('strategy_mends.drive_clusters', 'training_end')),
     (_DISTRIBUTE + 'collective_all_reduce_strategy', ('multi_worker_mends.evaluate_alone',)),
     (_DISTRIBUTE + 'cross_device_utils', ('multi_worker_mends.add_up_tables',)),

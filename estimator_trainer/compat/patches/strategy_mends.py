@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
 import weakref
@@ -28,6 +29,27 @@ def drive_clusters(module: Any) -> None:
     from estimator_trainer.compat.restore import estimator_training
 
     module.distribute_coordinator_training = estimator_training
+
+
+def share_strategies(module: Any) -> None:
+    """Lets the copies that Estimator makes of a RunConfig have its strategies, and not copies of these.
+
+    Touches: RunConfig.__deepcopy__
+    Without it: an Estimator with MultiWorkerMirroredStrategy ends with "cannot be deep copied in eager mode", in an
+      evaluator and in a process that trains alone
+    For: every program
+    """
+
+    def deep_copy(self: Any, memo: dict[int, Any]) -> Any:
+        for value in vars(self).values():
+            for each in value if isinstance(value, tuple) else (value,):  # a DistributeConfig is a tuple
+                if isinstance(each, tf.distribute.Strategy | tf.compat.v1.distribute.Strategy):
+                    memo[id(each)] = each
+        copied = memo[id(self)] = copy.copy(self)
+        vars(copied).update(copy.deepcopy(vars(self), memo))
+        return copied
+
+    module.RunConfig.__deepcopy__ = deep_copy
 
 
 def add_up_wishes_with_loss(module: Any) -> None:
