@@ -2,11 +2,13 @@
 
 import fnmatch
 import glob
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote
 
 _MAGIC = frozenset('*?[')
+_ESCAPED = re.compile('%(2A|3F|5B)', re.IGNORECASE)
 
 
 class Pattern(NamedTuple):
@@ -32,9 +34,14 @@ def split(url: str) -> Pattern:
     is_glob = fixed < len(path)
     fixed = fixed if is_glob else max(0, len(path) - 1)
     below = path[fixed:]
-    parts = tuple(unquote(part) if _MAGIC & set(part) else glob.escape(unquote(part)) for part in below)
+    parts = tuple(_unquoted(part) if _MAGIC & set(part) else glob.escape(unquote(part)) for part in below)
     folder = f'{scheme}://{"/".join([place, *path[:fixed]])}'
     return Pattern(folder, '/'.join(map(unquote, below)), parts, is_glob)
+
+
+def _unquoted(part: str) -> str:
+    """A part of a pattern without escapes. Letters of a glob that are escaped stand for themselves."""
+    return unquote(_ESCAPED.sub(lambda escaped: f'[{unquote(escaped[0])}]', part))
 
 
 def matching(names: Iterable[str], pattern: Pattern) -> list[str]:

@@ -51,7 +51,9 @@ class Store:
 
         with self._errors('be listed'):
             found = [item for batch in obstore.list(self._objects, folder or None) for item in batch]
-        return names.of_files({item['path']: _object(item) for item in found})
+        objects = names.of_files({item['path']: _object(item) for item in found})
+        # The marker of an empty folder, such as `notes/`, is listed without its slash, and is no object of that name.
+        return {name: each for name, each in objects.items() if each.size or self.head(name)}
 
     def head(self, name: str) -> Object | None:
         """Size and version of an object; None: it is not there."""

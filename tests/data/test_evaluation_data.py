@@ -27,5 +27,18 @@ def test_evaluations_on_other_data(before, now, others):
     assert are_other_data(before, now) == others
 
 
-def test_no_more_examples_than_there_are():
-    assert described(100, count=64) == "the job's own/100/64" and described(3, count=64) == "the job's own/3/30"
+@pytest.mark.parametrize(
+    'flags, said',
+    [
+        ({}, 'd/all'),
+        ({'batch_size': 64}, 'd/all'),
+        ({'eval_steps': 10, 'batch_size': 64}, 'd/10/640'),
+        ({'eval_steps': 10, 'batch_size': 32}, 'd/10/320'),
+        ({'eval_steps': 10, 'batch_size': 32, 'eval_batch_size': 64}, 'd/10/640'),
+        ({'eval_steps': 10, 'batch_size': 32, 'eval_strategy': 'mirrored', 'num_replicas': 2}, 'd/10/640'),
+        ({'eval_steps': 10, 'batch_size': 32, 'eval_strategy': 'none', 'num_replicas': 2}, 'd/10/320'),
+        ({'eval_steps': 10, 'eval_batch_size': 1024}, 'd/10/1000'),
+    ],
+)
+def test_an_evaluation_is_described_by_the_number_of_its_examples(flags, said):
+    assert evaluation_data.described('d', 1000, fakes.config(**flags)) == said

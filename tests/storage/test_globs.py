@@ -65,3 +65,17 @@ def test_an_escaped_letter_is_itself():
     pattern = globs.split('s3://bucket/a%20b/c%2A.csv')
     assert (pattern.folder, pattern.is_glob) == ('s3://bucket/a%20b', False)
     assert globs.matching(['c*.csv', 'cd.csv'], pattern) == ['c*.csv']
+
+
+@pytest.mark.parametrize(
+    'pattern, names',
+    [
+        ('%5B1%5D*.csv', ['[1]a.csv']),
+        ('a[0-9]%2A.csv', ['a1*.csv']),
+        ('%3f?.csv', ['?b.csv']),
+        ('[ab]%20*.csv', ['a c.csv']),
+    ],
+)
+def test_an_escaped_letter_of_a_glob_is_itself_beside_one_that_is_not(pattern, names):
+    there = ['[1]a.csv', '1a.csv', 'a1*.csv', 'a1b.csv', '?b.csv', 'bb.csv', 'a c.csv']
+    assert globs.matching(there, globs.split(f's3://bucket/d/{pattern}')) == names

@@ -12,7 +12,7 @@ boto3 = pytest.importorskip('boto3')
 from botocore.credentials import RefreshableCredentials  # noqa: E402
 
 from estimator_trainer.data.remote import paths  # noqa: E402
-from estimator_trainer.errors import UsageError  # noqa: E402
+from estimator_trainer.errors import DatasetError, UsageError  # noqa: E402
 from estimator_trainer.storage import connection, fetch, lease, mirror, names, scratch_state, store  # noqa: E402
 from estimator_trainer.storage.share import Share  # noqa: E402
 from tests.storage import s3_server, servers  # noqa: E402
@@ -151,6 +151,17 @@ def test_an_object_that_cannot_be_listed_is_named(s3, name):
         connection.open_for_reading(s3[1], os.environ).list()
     assert f'the name of the object {name!r} has' in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_the_marker_of_an_empty_folder_is_no_object(s3, monkeypatch):
+    """Consoles and s3fs make one."""
+    client = boto3.client('s3', endpoint_url=os.environ['AWS_ENDPOINT_URL'])
+    for name in ('run/notes/', 'run/eval/a', 'run/empty'):
+        client.put_object(Bucket=s3_server.BUCKET, Key=name)
+    assert set(connection.open_for_reading(s3[1], os.environ).list()) == {'eval/a', 'empty'}
+    monkeypatch.setattr(paths, 'open_stores', {})
+    with pytest.raises(DatasetError, match='no file matches'):
+        paths.expand(f'{s3[1]}/notes/*', '--train_files')
 
 
 @pytest.mark.parametrize('written', ['S3://bucket/a%20b/100%', 's3://bucket/a b/100%25/'])

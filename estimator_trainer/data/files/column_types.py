@@ -67,6 +67,20 @@ def check_feature(name: str, feature: Feature) -> None:
                 f'feature {name!r}: its default_value has {np.size(feature.default_value)} values, and its shape '
                 f'{list(feature.shape)} has {number(feature)}'
             )
+        for value in np.reshape(feature.default_value, [-1]).tolist():
+            if not _holds(feature.dtype, value):
+                raise UsageError(f'feature {name!r}: its default_value {value!r} is none of {feature.dtype.name}')
+
+
+def _holds(dtype: tf.DType, value: Any) -> bool:
+    """Whether a type has this value, or for floating point one close to it."""
+    if dtype == tf.string:
+        return isinstance(value, (str, bytes))
+    if not isinstance(value, (bool, int, float)):
+        return False
+    if dtype.is_integer:
+        return bool(value == value // 1 and dtype.min <= value <= dtype.max)
+    return value in (0, 1) if dtype.is_bool else True
 
 
 def check_column(path: str, schema: Schema, name: str, feature: Feature) -> None:

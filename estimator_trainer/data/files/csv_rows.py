@@ -74,6 +74,11 @@ class CsvParser(ExampleParser):
         for name in self.features if layout else ():  # a file without a line has no example
             if layout.count(name) > 1:
                 raise UsageError(f'{path}: has {layout.count(name)} columns {name!r}; write it with different names')
+            if len(layout) == 1 and (other := _delimiter_in(layout[0], name)):
+                raise UsageError(
+                    f'{path}: its first line is one column, and has the names with {other!r} between them; '
+                    + self._spec.cure_of_delimiter(other)
+                )
             if name not in layout:
                 raise UsageError(
                     f'{path}: has no column {name!r}; its columns are {", ".join(layout)}. '
@@ -201,6 +206,12 @@ def unquoted(field: bytes) -> str:
     """What a field means, as text. Bytes that are no UTF-8 are surrogates."""
     meant = field[1:-1].replace(b'""', b'"') if field.startswith(b'"') else field
     return meant.decode('utf-8', 'surrogateescape')
+
+
+def _delimiter_in(line: str, name: str) -> str:
+    """What divides a line, if a name is one of its fields then; '' if nothing does."""
+    others = (each for each in ';\t|,' if each in line)
+    return next((each for each in others if name in [field.strip(' "') for field in line.split(each)]), '')
 
 
 def _default_of(feature: Feature | None) -> np.ndarray:

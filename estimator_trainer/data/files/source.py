@@ -133,7 +133,7 @@ class Source:
         self._firsts = np.concatenate([[0], np.cumsum(store.sizes)]).astype(np.int64)
         self.num_examples = int(self._firsts[-1])
         if not self.num_examples:
-            raise DatasetError(f'{self._names[0]} and the others ({len(store.paths)} file(s)) hold no example')
+            raise DatasetError(f'{self._names[0]}: no example in this file{" and the others" if names[1:] else ""}')
         self.enters_anywhere = store.enters_anywhere
         self.block_sizes, self.block_bytes = store.block_sizes, store.block_bytes
         self.load_ahead = store.load_ahead

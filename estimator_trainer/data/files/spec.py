@@ -95,6 +95,10 @@ class FileSpec:
         """What helps if the first line of a CSV file does not name this column, or any: a sentence of a message."""
         return 'FileSpec.columns names those of files without a header line'
 
+    def cure_of_delimiter(self, delimiter: str) -> str:
+        """What helps if this character is between the columns of CSV: the end of a message."""
+        return f'give FileSpec(…, delimiter={delimiter!r})'
+
     def cure_of_empty_field(self, name: str) -> str:
         """What helps if a field of CSV is empty, and its feature has no default: the end of a message."""
         return 'which takes a default_value of its feature'

@@ -118,7 +118,7 @@ def expand(url: str, flag: str, is_of_data: Callable[[str], object] = lambda fol
     folder = urls.name(pattern.folder)
     below = _ask(url, flag, lambda remote: remote.list(folder))
     start = f'{folder}/' if folder else ''
-    names = [name.removeprefix(start) for name in below]
+    names = [name.removeprefix(start) for name in below if name.startswith(start)]
     matching = globs.matching(names, pattern)
     refuse_folders(names, matching, pattern, is_of_data)
     if not matching:

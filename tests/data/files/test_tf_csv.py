@@ -113,6 +113,14 @@ def test_a_tab_by_the_name_or_by_the_spec(tmp_path):
     assert read(str(tmp_path / 'a.tsv.gz')) == read(str(tmp_path / 'b.csv'), delimiter='\t')
 
 
+@pytest.mark.parametrize('delimiter', [';', '|', '\t'])
+def test_another_letter_between_the_names_is_named(tmp_path, delimiter):
+    (tmp_path / 'a.csv').write_text(f'id{delimiter}"s"{delimiter}x\n1{delimiter}a{delimiter}2\n')
+    with pytest.raises(UsageError, match='first line is one column.* delimiter=') as caught:
+        open_source(str(tmp_path / 'a.csv'), FileSpec(FEATURES))
+    assert f'delimiter={delimiter!r})' in str(caught.value)
+
+
 REFUSED = {
     'a list': (
         {'id': fixed([2], tf.int64)},

@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import decimal
 import errno
+import math
 import os
 import re
 
@@ -174,6 +175,10 @@ REFUSED = {
     'a number as text': (pa.array([1]), fixed([], tf.string), 'int64, which can be read as int64, and cannot'),
     'one value for two': (pa.array([1]), fixed([2], tf.int64), 'which has one value in each row'),
     'a short default': (lists([[1, 2]], pa.int64()), fixed([2], tf.int64, [1]), 'default_value has 1 values, and its'),
+    'a default with a fraction': (pa.array([1]), fixed([], tf.int64, 0.5), 'default_value 0.5 is none of int64'),
+    'a default out of range': (pa.array([1]), fixed([], tf.uint8, 300), 'default_value 300 is none of uint8'),
+    'a default that is no number': (pa.array([1]), fixed([], tf.int32, math.nan), 'default_value nan is none of int32'),
+    'text as a default': (pa.array([1]), fixed([], tf.float32, 'a'), "default_value 'a' is none of float32"),
     'a complex number': (pa.array([1]), fixed([], tf.complex64), 'no column is read as complex64; use'),
     'no value': (lists([[]], pa.int64()), fixed([0], tf.int64), 'holds no value; leave it out'),
     'partitions': (pa.array([[1]]), tf.io.RaggedFeature(tf.int64, 'w'), 'has no value_key and no partitions'),
