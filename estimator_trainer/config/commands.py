@@ -136,6 +136,8 @@ def split(argv: Sequence[str]) -> tuple[str, list[str]]:
         meant = nearest(name, COMMANDS)
         if name in PROGRAMS:
             meant = f'; it is a program of its own: `{PROGRAMS[name]} --help` explains it'
+        if name == 'run':
+            meant = f'; a program of your own runs by `{PROGRAMS["compat"]} run FILE`, and a Job by `train`'
         raise ValueError(f'{name}: no such command{meant}. Commands are {", ".join(COMMANDS)}; a flag is --name=value.')
     return name, rest
 

@@ -52,6 +52,16 @@ def define(config: type) -> absl_flags.FlagValues:
     return values
 
 
+_ELSEWHERE_CALLED = {  # what other programs call a flag
+    **dict.fromkeys(('train_steps', 'num_train_steps', 'num_steps'), 'max_steps'),
+    **dict.fromkeys(('output_dir', 'job_dir', 'export_dir', 'checkpoint_dir'), 'model_dir'),
+    **dict.fromkeys(('gpus', 'num_gpus'), 'num_replicas'),
+    **dict.fromkeys(('train_data', 'train_path', 'train_dir'), 'train_files'),
+    **dict.fromkeys(('eval_data', 'eval_path', 'eval_dir', 'test_files', 'valid_files'), 'eval_files'),
+    'train_batch_size': 'batch_size',
+}
+
+
 class UnknownFlag(UsageError):
     """There is no such flag.
 
@@ -64,7 +74,9 @@ class UnknownFlag(UsageError):
     def __init__(self, unknown: flag_values.Unknown, known: Mapping[str, Flag]) -> None:
         off = unknown.name.removeprefix('no').lstrip('_')
         is_off = unknown.name.startswith('no_') and off in known and known[off].type is bool
+        called_here = _ELSEWHERE_CALLED.get(unknown.name)
         meant = f' (did you mean --no{off}?)' if is_off else nearest(unknown.name, known, '--{}'.format)
+        meant = f' (did you mean --{called_here}?)' if called_here in known else meant
         self.said = f'--{unknown.name}{unknown.word.shown_place}: no such flag'
         super().__init__(f'{self.said}{meant}. See --help.')
         self.unknown = unknown

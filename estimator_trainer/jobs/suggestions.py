@@ -10,6 +10,7 @@ from estimator_trainer import jobs
 from estimator_trainer.config import flags, trainer_config
 from estimator_trainer.errors import UsageError
 
+_OF_CLUSTER = ('workers', 'ps')
 _JOB = re.compile(r'^(\w+)\s*(?::[^=\n]+)?=\s*(?:\w+\.)*Job\(', re.MULTILINE)
 
 
@@ -71,7 +72,7 @@ def param(flag: str, value: str, job: str, params: Mapping[str, Any] | None) -> 
 
 def parse(argv: Sequence[str]) -> tuple[trainer_config.TrainerConfig, tuple[str, ...]]:
     """Does what trainer_config.parse_with_overrides does. The error for an unknown flag says so if it is a param of the
-    job."""
+    job, or a flag of `cluster`."""
     try:
         return trainer_config.parse_with_overrides(argv)
     except flags.UnknownFlag as error:
@@ -82,6 +83,11 @@ def parse(argv: Sequence[str]) -> tuple[trainer_config.TrainerConfig, tuple[str,
 
 
 def _param_meant(error: flags.UnknownFlag, argv: Sequence[str]) -> str:
+    if error.unknown.name in _OF_CLUSTER:
+        return (
+            'Several tasks on this machine are started by `python -m estimator_trainer cluster '
+            f'--{error.unknown.name}=N -- FLAGS`; on several machines TF_CONFIG says who they are.'
+        )
     name, params = '', None
     with contextlib.suppress(Exception):  # whatever else is wrong, the unknown flag is reported
         name = flags.parse_known(trainer_config.TrainerConfig, argv).job

@@ -113,7 +113,10 @@ def refuse_where_no_run_is(run: RunFolder, name: str) -> None:
     if not os.path.isdir(run.path):
         raise UsageError(f'{name}: there is no such folder; name the model_dir of a run.')
     if not (run.training or run.status or run.report or run.config or run.last_metrics or run.holders):
-        raise UsageError(f'{name}: holds no run of this trainer; `inspect` says what it holds.')
+        raise UsageError(
+            f'{name}: holds no run of this trainer; `report` makes a page of its events, and `inspect` says what it '
+            'holds.'
+        )
 
 
 class _Writer:

@@ -94,6 +94,7 @@ def test_the_version(tmp_path):
     'argv, said',
     [
         (['trian'], 'error: trian: no such command (did you mean train?).'),
+        (['run', 'p.py'], 'error: run: no such command; a program of your own runs by'),
         (['frobnicate', '--help'], 'error: frobnicate: no such command. Commands are train, cluster,'),
         (['doctor', 'nowhere.py'], 'error: nowhere.py: there is no such file or folder.'),
         (['doctor', '--now'], 'error: --now: no such flag; doctor takes programs, folders and --verbose.'),

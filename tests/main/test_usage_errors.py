@@ -14,6 +14,8 @@ from tests.main.test_command_line import DRY, GIVEN, LIGHT, cluster, run
 USAGE_ERRORS = {
     'no model_dir': (('--max_steps=5',), None, '--model_dir'),
     'unknown flag': ((*GIVEN, '--batchsize=3'), None, 'did you mean --batch_size?'),
+    'a flag as other programs call it': ((*GIVEN, '--train_steps=3'), None, 'did you mean --max_steps?'),
+    'a flag of clusters': ((*GIVEN, '--workers=2'), None, 'cluster --workers=N -- FLAGS`'),
     'a flag that is off': ((*GIVEN, '--no_sync_ps'), None, 'did you mean --nosync_ps?'),
     'a part of a flag': (
         (*GIVEN, '--save_steps=3'),

@@ -58,6 +58,9 @@ class SignatureSpec(FileSpec):
             said += f'. If {next(iter(kinds))} is a whole line of text, each has to be one field, in quotes'
         return said
 
+    def cure_of_delimiter(self, delimiter: str) -> str:
+        return 'write it with commas, or as a .tsv file with tabs'
+
     def cure_of_empty_field(self, name: str) -> str:
         if name == self.key:
             return f'and --key={name} needs a value in each row'
