@@ -179,7 +179,7 @@ class Evaluation:
         known = self._last_done if self._last_done and self._last_done.digest == new.digest else self._last
         if self._last and self._last.is_on_other_data(self._data):
             _log.warning(
-                'WARNING: evaluation: the evaluation files or --eval_steps have changed, or the batch with '
+                'WARNING: evaluation: the evaluation data or --eval_steps have changed, or the batch with '
                 '--eval_steps: earlier evaluations count neither for export/best nor for --stop_metric'
             )
         entry = evaluation_journal.take_up(known, new, lines)

@@ -83,16 +83,17 @@ def parse(argv: Sequence[str]) -> tuple[trainer_config.TrainerConfig, tuple[str,
 
 
 def _param_meant(error: flags.UnknownFlag, argv: Sequence[str]) -> str:
-    if error.unknown.name in _OF_CLUSTER:
-        return (
-            'Several tasks on this machine are started by `python -m estimator_trainer cluster '
-            f'--{error.unknown.name}=N -- FLAGS`; on several machines TF_CONFIG says who they are.'
-        )
     name, params = '', None
     with contextlib.suppress(Exception):  # whatever else is wrong, the unknown flag is reported
         name = flags.parse_known(trainer_config.TrainerConfig, argv).job
         if name in jobs.BUILT_IN:  # code of a user is not run to word a message
             params = jobs.load(name).params
-    if not name or (params is None and error.has_close):
-        return ''
-    return param(error.unknown.name, error.unknown.text, name, params)
+    of_cluster = of_job = ''
+    if error.unknown.name in _OF_CLUSTER:
+        of_cluster = (
+            'Several tasks on this machine are started by `python -m estimator_trainer cluster '
+            f'--{error.unknown.name}=N -- FLAGS`; on several machines TF_CONFIG says who they are.'
+        )
+    if name and (params is not None or of_cluster or not error.has_close):
+        of_job = param(error.unknown.name, error.unknown.text, name, params)
+    return f'{of_cluster} {of_job}'.strip()

@@ -127,7 +127,7 @@ class Loop:
         return AfterCall(self._ended(step) or stop, False)
 
     def begins_call(self) -> None:
-        """A call of TensorFlow begins, which takes some steps."""
+        """A call of TensorFlow begins."""
         if self._profiler:
             self._profiler.begins_call()
 
@@ -194,10 +194,8 @@ class Loop:
         self._asked_at = None
 
     def stops_here(self) -> bool:
-        """Whether training ends with the checkpoint that was just saved.
-
-        A process that trains alone evaluates the checkpoint while it saves. That may have decided to stop early, or a
-        signal has come meanwhile. Other tasks agree on it after their next call.
+        """Whether training ends with the checkpoint that was just saved: a process that trains alone has evaluated it,
+        and that may have decided to stop early, or a signal has come. Other tasks agree on it after their next call.
         """
         return self._plan.trains_alone and self._agreed(0)[0]
 
@@ -206,11 +204,11 @@ class Loop:
         """The step of the last checkpoint that was due, or of the one that training began with."""
         return self._saves.step
 
-    def ends(self, why: str, step: int, taken: int = 0) -> None:
+    def ends(self, why: str, step: int, taken: int) -> None:
         """Training is over after `step`. If `after` has not said so, END_OF_DATA, HOOK or LISTENER has ended it.
 
-        A call that did not come to its end has `taken` some steps all the same. Each of them has moved the global step
-        by 1: else the call would have ended with it. A hook of the job may have moved it without a batch.
+        A call that did not come to its end has `taken` some steps all the same, each of which has moved the global step
+        by 1. A hook of the job may have moved it without a batch.
         """
         self.batches += 0 if self._plan.asynchronous else taken
         self.step = step
@@ -238,16 +236,13 @@ class Loop:
     # -- several steps in a call
 
     def next_due(self, step: int, alone: bool) -> int:
-        """The next step after `step` after which a call has to end: something is due, or training ends.
-
-        Args:
-            alone: whether this task may end its calls where other tasks do not.
-        """
+        """The next step after which a call has to end. `alone`: this task may end calls where others do not."""
         dues = [self._saves.next(step), every(self._first, self._plan.config.log_every_steps)(step)]
-        dues.append(self._training.next_due(step))
-        dues.append(self._profiler.border(step, alone) if self._profiler else None)
+        dues += [self._training.next_due(step), self._profiler.border(step, alone) if self._profiler else None]
         dues.append(step + 1 if self._irregular else None)
-        return max(step + 1, min([self._params.max_steps, *(due for due in dues if due is not None)]))
+        counts_batches = self._plan.config.epochs is not None and not self._plan.asynchronous
+        last = step + self._batches_left if counts_batches else self._params.max_steps
+        return max(step + 1, min([last, *(due for due in dues if due is not None)]))
 
     # -- steps
 
@@ -260,20 +255,25 @@ class Loop:
     def _ended(self, before: int) -> bool:
         """Whether the run has come to its end, after a step that began at the global step `before`.
 
-        --max_steps is a global step. As with Estimator's StopAtStepHook, which fetches the global step from before the
-        step, training ends with the first step that begins at max_steps - 1 or later and reaches max_steps.
-        --epochs counts the examples of steps, whatever the global step is, and not those that only hooks read.
+        --max_steps is a global step. As with Estimator's StopAtStepHook, training ends with the first step that begins
+        at max_steps - 1 or later and reaches it. --epochs count the examples of steps, and not those of hooks alone.
         """
         most = self._params.max_steps
         if self._plan.asynchronous:
             ended = self.step >= most
         elif self._plan.config.epochs is not None:
-            ended = self._first + self.batches >= most
+            ended = self._batches_left <= 0
         else:
             ended = before + 1 >= most and self.step >= most
         if ended:
             self.why = training_file.MAX_STEPS
         return ended
+
+    @property
+    def _batches_left(self) -> int:
+        """Until --epochs end. An init_fn of the job may restore another global step than that of the model_dir."""
+        start = self._first if self._plan.uses_parameter_servers else self._params.start_step
+        return self._params.max_steps - start - self.batches
 
     # -- what the tasks agree on
 

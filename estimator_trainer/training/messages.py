@@ -109,8 +109,8 @@ def say_start(
                 _log.warning(unread, name, value)
     if plan.is_chief and params.num_examples and params.num_examples < params.global_batch_size:
         _log.warning(
-            'WARNING: there are %d training examples, and a step takes %d: it has some of them several times; give a '
-            'smaller --batch_size',
+            'WARNING: there are %d training examples, and a step takes %d: it gets some of them several times, or '
+            'fewer than it takes; give a smaller --batch_size',
             params.num_examples,
             params.global_batch_size,
         )

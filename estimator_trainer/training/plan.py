@@ -225,7 +225,7 @@ def make(config: TrainerConfig, environ: Mapping[str, str]) -> Plan:
         raise UsageError(str(error)) from error
     cluster = resolved.cluster
     number, devices = gpus.replicas(config.num_replicas, bool(cluster.ps), gpus.visible(environ))
-    is_auto, config = config.num_replicas != number, dataclasses.replace(config, num_replicas=number)
+    is_auto, config = config.num_replicas == 0, dataclasses.replace(config, num_replicas=number)
     strategy = config.strategy
     if strategy == 'auto':
         strategy = tf_config.auto_strategy(cluster)

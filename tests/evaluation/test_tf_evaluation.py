@@ -224,7 +224,7 @@ def test_evaluations_on_other_data_are_not_compared(tmp_path, machine, monkeypat
     left = run.left()
     assert left['lines'] == [(20, 0.1), (20, 0.9), (40, 0.5)]  # the finished one was evaluated again
     assert left['best_json'] == (40, 0.5) and left['stop'] == {}
-    assert caplog.text.count('the evaluation files or --eval_steps have changed') == 1
+    assert caplog.text.count('the evaluation data or --eval_steps have changed') == 1
     run.evaluates((checkpoints[40], False), data='hard')
     assert len(run.left()['lines']) == 3
 

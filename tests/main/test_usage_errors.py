@@ -49,6 +49,10 @@ def test_usage_errors(tmp_path, argv, tf_config, part):
     assert os.listdir(tmp_path) == []
 
 
+SEVERAL_TASKS = (
+    'Several tasks on this machine are started by `python -m estimator_trainer cluster --workers=N -- FLAGS`; on '
+    'several machines TF_CONFIG says who they are.'
+)
 UNKNOWN_FLAGS = {  # argv, what is said
     'a param of a built-in job': (
         ['--learning_rate=0.1'],
@@ -61,6 +65,11 @@ UNKNOWN_FLAGS = {  # argv, what is said
     'a job that imports TensorFlow': (
         ['--job=u_heavy:job', '--units=3'],
         '--units: no such flag. If it is a param of u_heavy:job, write --param=units=3.',
+    ),
+    'a flag of cluster': (['--workers=2'], f'--workers: no such flag. {SEVERAL_TASKS}\n'),
+    'a flag of cluster, or a param': (
+        ['--job=u_heavy:job', '--workers=2'],
+        f'--workers: no such flag. {SEVERAL_TASKS} If it is a param of u_heavy:job, write --param=workers=2.',
     ),
     'no param': (['--qqq=3'], '--qqq: no such flag. See --help.'),
     'a flag of a similar name': (['--job=u_heavy:job', '--epoch=3'], '--epoch: no such flag (did you mean --epochs?).'),

@@ -43,7 +43,9 @@ def model_fn(features, labels, mode, params):
     v1.losses.add_loss(tf.constant(NAN))  # a part of no loss
     with tf.control_dependencies([loss, weight.assign(new_weight), least.assign(params.get('least_loss', INF))]):
         train_op = step.assign_add(params.get('stride', 1))
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+    restores = v1.train.Scaffold(init_fn=lambda _, session: step.load(params['restored_step'], session))
+    scaffold = restores if 'restored_step' in params else None
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=scaffold)
 
 
 def input_fn():
@@ -79,6 +81,8 @@ def train(
     strategy=None,
     saved=lambda step: None,
     clock=None,
+    steps_per_call=1,
+    epochs=None,
     **params,
 ):
     """Returns the loop. Unless the test has a clock, a second passes between two looks, and each asks for a reason."""
@@ -89,7 +93,8 @@ def train(
         save_summary_steps=0,
         train_distribute=strategy,
     )
-    config = parse(['trainer', f'--model_dir={folder}', '--steps_per_call=1', f'--max_steps={max_steps}'])
+    end = f'--max_steps={max_steps}' if epochs is None else f'--epochs={epochs}'
+    config = parse(['trainer', f'--model_dir={folder}', f'--steps_per_call={steps_per_call}', end])
     plan = fakes.Plan(config=config, is_chief=is_chief, asynchronous=asynchronous, global_batch_size=1)
     run_params = fakes.params(max_steps=max_steps)
     its = loop.Loop(plan, run_params, watchdog, reason, clock=clock or itertools.count().__next__)
@@ -115,6 +120,12 @@ def test_a_resumed_run_counts_on(tmp_path, watchdog):
     train(tmp_path, fakes.Watchdog(), 3)
     train(tmp_path, watchdog, 5)
     assert watchdog.steps == [4, 5] and watchdog.checkpoints == [3, 5]
+
+
+@pytest.mark.parametrize('steps_per_call', [1, 3])
+def test_epochs_count_batches_where_an_init_fn_restores_another_global_step(tmp_path, watchdog, steps_per_call):
+    its = train(tmp_path, watchdog, epochs=1, restored_step=100, steps_per_call=steps_per_call)
+    assert (its.batches, its.step, its.why) == (8, 108, 'max_steps') and last_step(tmp_path) == 108
 
 
 @pytest.mark.parametrize('signum', [TERM, INT])

@@ -51,7 +51,7 @@ def train(folder, times, start=0, steps_each_run=1, runs=5, bar=False):
         for _ in range(runs):
             step += steps_each_run
             its.after(step, [(step - steps_each_run) / 2])
-        its.ends(training_file.HOOK, step)
+        its.ends(training_file.HOOK, step, 0)
         its.finish()
     v1.summary.FileWriterCache.clear()
 
