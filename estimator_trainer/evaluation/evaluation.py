@@ -89,7 +89,7 @@ class Evaluation:
                 nonlocal taken, named_holder
                 if taken:
                     return True
-                taken = evaluation_lock.take()
+                taken = ownership.take_unless_held(evaluation_lock)
                 holder = evaluation_lock.holder()
                 if taken:
                     self.make_up()

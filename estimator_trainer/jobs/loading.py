@@ -13,6 +13,7 @@ import importlib.abc
 import importlib.machinery
 import inspect
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -86,7 +87,8 @@ def load(name: str) -> Job:
     if callable(job) and not isinstance(job, Job):
         _refuse_arguments(name, attribute, job)
         try:
-            job = job()
+            with _without_exit(name):
+                job = job()
         except JobError as error:
             raise _with_place(name, error) from error
     if not isinstance(job, Job):
@@ -113,12 +115,26 @@ def _refuse_arguments(name: str, attribute: str, function: Callable[..., Any]) -
 
 
 @contextlib.contextmanager
+def _without_exit(name: str) -> Iterator[None]:
+    """Raises JobError where code of a job ends Python by sys.exit: a run that has trained nothing would end with 0."""
+    try:
+        yield
+    except SystemExit as error:
+        if error.code == 128 + signal.SIGTERM:  # of this process, and not of the job
+            raise
+        raise JobError(
+            f'--job={name}: its module ends Python by sys.exit({error.code!r}) while it is loaded; put that call below '
+            "`if __name__ == '__main__':`."
+        ) from error
+
+
+@contextlib.contextmanager
 def _imports(name: str) -> Iterator[None]:
     """While it is entered, `refuse_while_importing` refuses. The module may change the current folder."""
     global _importing
     before, _importing = _importing, name
     try:
-        with start_folder.remembered():
+        with start_folder.remembered(), _without_exit(name):
             yield
     finally:
         _importing = before

@@ -14,7 +14,7 @@ import time
 import tensorflow as tf
 
 from estimator_trainer.compat.patches import eager_context
-from estimator_trainer.run_dir import bundle, checkpoint_errors, file_names, removal, v1_checkpoints
+from estimator_trainer.run_dir import bundle, checkpoint_errors, checkpoint_state, file_names, removal, v1_checkpoints
 
 _log = logging.getLogger('estimator_trainer')
 _OF_CHECKPOINT = removal.Named(r'model\.ckpt-.*\.(?:data-|index\.tempstate).*')
@@ -39,7 +39,7 @@ def latest(model_dir: str) -> str | None:
     Raises:
         CannotReadCheckpoint: that file, or the checkpoint's index. tf.train.latest_checkpoint takes it for absent.
     """
-    _read_state(model_dir)
+    checkpoint_state.check_readable(model_dir)
     prefix: str | None = tf.train.latest_checkpoint(model_dir)
     if prefix is None:
         named = _named(model_dir)
@@ -246,25 +246,9 @@ def damage(prefix: str) -> str | None:
     return None if any(name in dtypes for name in _STEPS) else NO_STEP
 
 
-def _read_state(model_dir: str) -> None:
-    path = os.path.join(model_dir, file_names.POINTER)
-    try:
-        with open(path, 'rb') as file:
-            file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except OSError as error:
-        raise checkpoint_errors.CannotReadCheckpoint.because(error, path) from error
-
-
-@checkpoint_errors.patient
 def _named(model_dir: str) -> str | None:
-    _read_state(model_dir)  # TensorFlow takes a file that it may not read for one that is not there
-    try:
-        state = tf.train.get_checkpoint_state(model_dir)
-    except (tf.errors.OpError, ValueError):
-        return None
-    return state.model_checkpoint_path if state and state.model_checkpoint_path else None
+    state = checkpoint_state.read(model_dir)
+    return state.model_checkpoint_path if state else None
 
 
 def _in_folder(model_dir: str, path: str) -> str:

@@ -129,12 +129,22 @@ def supervise(folder: str, flag: str = '--model_dir') -> Iterator[None]:
         yield
 
 
-def _take_if_free(lock: locks.Lock) -> bool:
+def take_unless_held(lock: locks.Lock) -> bool:
+    """Whether the lock is ours now. Whoever only asks whether it is held does not count.
+
+    Raises:
+        NotALock, OSError: as `locks.Lock.take`.
+    """
     try:
         lock.wait(lambda holder: _ASKED_SECS)
         return True
     except locks.Held:
         return False
+
+
+def _take_if_free(lock: locks.Lock) -> bool:
+    try:
+        return take_unless_held(lock)
     except locks.NotALock:
         raise
     except OSError:  # a file system without locks: nobody there can be told apart

@@ -68,6 +68,8 @@ class TaskActor:
     def start(self, argv: Sequence[str], given: Mapping[str, str], folder: str | None, key: bytes = b'') -> int:
         """Starts the process in `folder`, and gives its number. `key`: the key of the run, which the process finds in a
         file that only its user can read; b'': it finds none. Raises OSError."""
+        if self._process:
+            self._process.close()  # the driver took it for lost while this actor did not answer
         self._end = None
         self._folder = tempfile.TemporaryDirectory(prefix='estimator_trainer-', ignore_cleanup_errors=True)
         self._error_file = os.path.join(self._folder.name, 'error.json')

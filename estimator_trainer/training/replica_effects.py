@@ -23,7 +23,8 @@ _log = logging.getLogger('estimator_trainer')
 # The names that TensorFlow's functions give to their operations.
 _CLIP = re.compile(r'(?:^|/)(clip_by_(?:value|norm|average_norm|global_norm))(?:_\d+)?(?:/|$)')
 _OF_MOMENTS = re.compile(r'(?:^|/)moving_mean(?:_\d+)?(?::\d+)?$')  # as all layers of batch normalization name it
-_SIZES = re.compile(r'\b(?:num_replicas|global_batch_size)\b')
+_SIZES = re.compile(r'\b(?:num_replicas(?:_in_sync)?|global_batch_size)\b')
+_COUNTS_WORKERS = re.compile(r'\bnum_replicas\b')
 _GRADIENT = re.compile(r'(?:^|/)(?:gradients|gradient_tape)(?:_\d+)?/')
 
 
@@ -31,7 +32,7 @@ def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., ob
     """Says that the gradients are clipped or not divided, and what helps, if a step adds up those of several batches.
 
     Says nothing of the clips of a model_fn, or of an optimizer of Keras, if its file, or a module beside it, names
-    `num_replicas` or `global_batch_size`: it may divide its threshold, or its loss, by that.
+    `num_replicas`, `num_replicas_in_sync` or `global_batch_size`: it may divide its threshold, or its loss, by that.
 
     Args:
         targets: what a step of training runs.
@@ -49,7 +50,8 @@ def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., ob
                 count,
             )
             return
-        divides = _SIZES.search(model_fn and source_text.beside(model_fn) or '')
+        text = model_fn and source_text.beside(model_fn) or ''
+        divides = _SIZES.search(text)
         undivided = optimizer_parts.has_keras_applied(v1.get_default_graph()) and not counted_replicas.loss_is_divided()
         if undivided and not plan.uses_parameter_servers and not divides:
             _log.warning(
@@ -58,6 +60,13 @@ def warn(targets: Iterable[tf.Operation], plan: Plan, model_fn: Callable[..., ob
                 'steps of one batch (docs/jobs.md, rule 1).',
                 count,
                 count,
+            )
+        elif undivided and plan.uses_parameter_servers and _COUNTS_WORKERS.search(text):
+            _log.warning(
+                'WARNING: the model_fn trains by an optimizer of Keras, and --sync_ps applies the mean of the '
+                "gradients of the workers. Where the model_fn divides its loss by params['num_replicas'], steps are "
+                'too small: divide it by tf.distribute.get_strategy().num_replicas_in_sync in its place (docs/jobs.md, '
+                'rule 1).'
             )
         functions = clips(targets)
         if functions and plan.uses_parameter_servers:

@@ -17,7 +17,7 @@ from estimator_trainer.lifecycle import ending, peers
 from estimator_trainer.lifecycle.watchdog import Watchdog
 from estimator_trainer.monitoring.profiles import profiler as profilers
 from estimator_trainer.monitoring.profiles import schedule
-from estimator_trainer.run_dir import checkpoints, config_file, machine, protocol, training_file
+from estimator_trainer.run_dir import checkpoints, config_file, foreign_checkpoints, machine, protocol, training_file
 from estimator_trainer.training import (
     agreed_start,
     coordination,
@@ -86,6 +86,7 @@ def run_task(plan: Plan, watchdog: Watchdog, versions: Mapping[str, str]) -> end
 
     # 5. Look at the checkpoints, and agree with the other tasks on the step to start from.
     if plan.is_chief:  # may take minutes: the others see by the open port that it lives
+        foreign_checkpoints.take_in(model_dir)
         checkpoints.set_aside_damaged(model_dir)
         checkpoints.remove_unfinished(model_dir)
         messages.say_other_tensorflow(model_dir, versions.get('tensorflow'))

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import shutil
+import threading
 import types
 from unittest import mock
 
@@ -80,6 +81,15 @@ def test_an_evaluation_that_another_process_holds_is_said_and_taken_over(tmp_pat
         other.close()
         assert is_ours() and is_ours()
         process.make_up.assert_called_once()
+
+
+def test_whoever_asks_for_an_instant_who_evaluates_lets_no_evaluation_be_left_out(tmp_path, machine):
+    process = Run(tmp_path, machine).process()
+    process.make_up = mock.Mock()
+    with ownership.lock(str(tmp_path), file_names.EVALUATOR_LOCK) as other, process.held() as is_ours:
+        assert other.take()
+        threading.Timer(0.1, other.close).start()
+        assert is_ours()
 
 
 def test_a_failed_export_leaves_no_half_and_is_made_up_for(tmp_path, machine):

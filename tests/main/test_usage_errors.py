@@ -99,6 +99,17 @@ def test_a_model_dir_of_another_run(tmp_path, argv):
     assert (tmp_path / 'model' / 'config.json').read_bytes() == before
 
 
+@pytest.mark.parametrize('at', ['import', 'call'])
+@pytest.mark.parametrize('code', ['', '0', '143 - 140'])
+def test_a_job_that_ends_python_is_no_success(tmp_path, at, code):
+    exits = f'sys.exit({code})'
+    lines = [exits] if at == 'import' else ['def job():', f'    {exits}']
+    (tmp_path / 'u_ends.py').write_text('\n'.join(['import sys', *lines]))
+    done = run(tmp_path, *GIVEN, '--job=u_ends:job')
+    assert (done.code, done.out, done.seen) == (64, '', [])
+    assert 'ends Python by sys.exit(' in done.err and '--job=u_ends:job: ' in done.err, done.err
+
+
 @pytest.mark.parametrize('argv', [('--job=mnst',), ('--job=mnst', '--dry_run'), ('--job=u_mine:job', '--dry_run')])
 def test_a_job_without_a_module_is_refused_at_once(tmp_path, argv):
     done = run(tmp_path, *GIVEN, *argv)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from estimator_trainer.config.trainer_config import parse
 from estimator_trainer.errors import UsageError
-from estimator_trainer.run_dir import bundle, checkpoints
+from estimator_trainer.run_dir import bundle, checkpoints, foreign_checkpoints
 from tests.run_dir.saved_checkpoints import DAMAGES, STEPS, content, flip, lose_step, name, part, steps_left, v1
 
 
@@ -84,6 +84,33 @@ def test_one_in_another_folder_that_is_named_is_taken_up_there(model_dir, tmp_pa
     checkpoints.set_aside_damaged(str(other))
     assert checkpoints.last_step(str(other)) == 20
     assert {**content(model_dir), **content(other)} == before
+
+
+@pytest.mark.parametrize('listed', ['those of the other folder', 'one of the other folder'])
+def test_a_saver_removes_none_of_another_folder(model_dir, tmp_path, listed):
+    own = tmp_path / 'own'
+    own.mkdir()
+    if listed == 'one of the other folder':  # and goes on from its own one
+        for path in model_dir.glob('model.ckpt-30*'):
+            shutil.copy(path, own)
+        v1.train.update_checkpoint_state(str(own), 'model.ckpt-30', [str(model_dir / 'model.ckpt-20'), 'model.ckpt-30'])
+    else:
+        others = [str(model_dir / f'model.ckpt-{step}') for step in (10, 20)]
+        v1.train.update_checkpoint_state(str(own), others[-1], others)
+    before, step = content(model_dir), 30 if listed == 'one of the other folder' else 20
+    foreign_checkpoints.take_in(str(own))
+    checkpoints.set_aside_damaged(str(own))
+    state = tf.train.get_checkpoint_state(str(own))
+    assert list(state.all_model_checkpoint_paths) == [str(own / f'model.ckpt-{step}')]
+    assert checkpoints.last_step(str(own)) == step and content(model_dir) == before
+    assert {path.name.partition('.')[0] for path in own.iterdir()} == {'checkpoint', 'model'}
+    assert not list(own.glob('*.tmp'))
+
+
+def test_a_list_of_ones_own_stays_as_it_is(model_dir):
+    before = content(model_dir)
+    foreign_checkpoints.take_in(str(model_dir))
+    assert content(model_dir) == before
 
 
 def test_damage_to_older_ones_is_nobodys_business(model_dir):

@@ -54,6 +54,12 @@ class TestHost:
         assert host.training(str(tmp_path)) == {}
         file_system.set()
 
+    def test_no_process_lives_on_beside_its_successor(self):
+        host = ray_host.TaskActor('evaluator:0')
+        first = host.start(['sleep', '600'], {}, None)
+        second = host.start(['sh', '-c', 'exit 7'], {}, None)
+        assert gone(first) and first != second and until(host.poll)[0] == 7
+
     def test_an_environment_without_the_trainer_makes_no_key(self):
         host = ray_host.TaskActor('worker:0')
         assert host.new_key('/no/such/python', {}, None) == host.new_key('false', {}, None) == b''

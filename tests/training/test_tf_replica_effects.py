@@ -86,6 +86,7 @@ def test_an_optimizer_of_keras_divides_nothing(model_fn, is_warned_of, caplog):
             replica_effects.warn([train_op], plan, model_fn)
         replica_effects.warn([train_op], fakes.Plan(batches_per_step=2, uses_parameter_servers=True), model_fn)
     assert caplog.text.count('by an optimizer of Keras, which adds up the gradients of all 2 batches') == is_warned_of
+    assert caplog.text.count('steps are too small') == (not is_warned_of)  # the mean of the workers is taken already
 
 
 def test_the_head_of_a_canned_estimator_divides_its_loss(caplog):
