@@ -241,7 +241,7 @@ class Loop:
         dues += [self._training.next_due(step), self._profiler.border(step, alone) if self._profiler else None]
         dues.append(step + 1 if self._irregular else None)
         counts_batches = self._plan.config.epochs is not None and not self._plan.asynchronous
-        last = step + self._batches_left if counts_batches else self._params.max_steps
+        last = self.step + self._batches_left if counts_batches else self._params.max_steps
         return max(step + 1, min([last, *(due for due in dues if due is not None)]))
 
     # -- steps

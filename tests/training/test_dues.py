@@ -1,11 +1,14 @@
 """training.dues: which flags say when a checkpoint is saved, in which words --dry_run says it, where calls end, and how
 long they become."""
 
+from unittest import mock
+
 import pytest
 
 from estimator_trainer.config import trainer_config
-from estimator_trainer.training import dues
+from estimator_trainer.training import dues, loop
 from estimator_trainer.training.dues import SaveRule
+from tests import fakes
 
 FIT, CUSTOM = '--loop=keras_fit', '--loop=custom_loop'
 
@@ -93,3 +96,15 @@ def test_a_bound_for_workers_in_step():
     lengths = dues.CallLengths(None, lambda step: 10**6, 10, clock=clock)
     calls(lengths, clock, 0, 100)
     assert lengths.of_call_after(100) == 10
+
+
+@pytest.mark.parametrize('taken', [0, 4])
+def test_a_call_planned_ahead_ends_where_epochs_end(taken):
+    """Of several tasks the chief says, before a call, how long the one after it is."""
+    config = trainer_config.parse(['trainer', '--model_dir=m', '--epochs=1'])
+    its = loop.Loop(fakes.Plan(config=config), fakes.params(max_steps=10), fakes.Watchdog(), lambda: None)
+    alone = mock.Mock(agree=lambda wishes, steps: None, next_due=lambda step: None)
+    its.begin(0, dues.Saves(SaveRule()), alone)
+    if taken:
+        its.after(taken, [0.5] * taken)
+    assert [its.next_due(step, alone=False) for step in (taken, 6, 9)] == [10, 10, 10]
