@@ -66,7 +66,8 @@ def array_batches(
         features: an array [num_examples, ...] for each name.
         labels: an array [num_examples, ...], or a dict of arrays, as several heads need them.
         mode: one of tf.estimator.ModeKeys.
-        params: the params of the run: batch_size (per replica), seed, start_step and position_shift are used.
+        params: the params of the run: batch_size (per replica), seed, start_step, position_shift and, without
+            an `input_context`, replicas_per_task are used.
         input_context: None for a single pipeline.
 
     Returns:
@@ -182,7 +183,8 @@ def positions(params: Mapping[str, Any], input_context: tf.distribute.InputConte
     """The positions of each batch of one input pipeline: an endless data set of int64 [batch_size].
 
     Args:
-        params: the params of the run: batch_size (per replica), start_step and position_shift are used.
+        params: the params of the run: batch_size (per replica), start_step, position_shift and, without an
+            `input_context`, replicas_per_task are used.
         input_context: None for a single pipeline.
     """
     return tf.data.Dataset.range(1 << 62).map(_positions(params, input_context)[1])
@@ -195,8 +197,10 @@ def _positions(
     batch_size, start_step, shift = params['batch_size'], params['start_step'], params.get('position_shift', 0)
     pipelines = input_context.num_input_pipelines if input_context else 1
     pipeline = input_context.input_pipeline_id if input_context else 0
-    replicas = input_context.num_replicas_in_sync if input_context else 1
-    replicas_here = max(1, replicas // pipelines)
+    if input_context:
+        replicas_here = max(1, input_context.num_replicas_in_sync // pipelines)
+    else:
+        replicas_here = params.get('replicas_per_task', 1)
     # This equals plan.global_batch_size, except for asynchronous workers. Each of them is a single replica, but their
     # batches still interleave.
     global_batch = batch_size * replicas_here * pipelines

@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 # The params that the trainer adds to those of a job. A job's own params cannot have these names.
 # `image_shape` is added if the job reads --dataset.
 # `data.array_batches` and `data.file_batches` need `position_shift` after a change of the global batch.
+# `replicas_per_task` is what they need of an input_fn without an input_context.
 # `initial_replicas` is `num_replicas` at the beginning of the run. A learning rate may be scaled by it.
 RUN_PARAMS = (
     'batch_size',
     'num_replicas',
     'initial_replicas',
+    'replicas_per_task',
     'global_batch_size',
     'max_steps',
     'steps_per_epoch',

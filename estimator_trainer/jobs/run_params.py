@@ -32,6 +32,7 @@ class RunParams:
         position_shift: the number of trained examples minus step x global_batch_size. It is not 0 if the run had
             another global batch before.
         accumulate_steps: batches of a replica that make up a step.
+        replicas_per_task: replicas of one task, which take the batches of its input_fn in turn.
     """
 
     job: Mapping[str, Any]
@@ -46,6 +47,7 @@ class RunParams:
     image_shape: tuple[int, int, int] | None = None
     position_shift: int = 0
     accumulate_steps: int = 1
+    replicas_per_task: int = 1
 
     def as_dict(self) -> dict[str, Any]:
         """A new dict with the job's params and those of `jobs.job.RUN_PARAMS`."""
@@ -54,6 +56,7 @@ class RunParams:
             'batch_size': self.batch_size,
             'num_replicas': self.num_replicas,
             'initial_replicas': self.initial_replicas,
+            'replicas_per_task': self.replicas_per_task,
             'global_batch_size': self.global_batch_size,
             'max_steps': self.max_steps,
             'steps_per_epoch': self.steps_per_epoch,

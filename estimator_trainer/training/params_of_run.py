@@ -26,6 +26,7 @@ def make(plan: Plan, dataset: 'job_data.Dataset | None', initial_replicas: int) 
         num_replicas=plan.batches_per_step,
         accumulate_steps=config.accumulate_steps,
         initial_replicas=initial_replicas,
+        replicas_per_task=config.num_replicas,
         global_batch_size=batch,
         max_steps=end(plan, examples, step),
         num_examples=examples,

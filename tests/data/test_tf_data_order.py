@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_trainer.data import array_batches, order
+from estimator_trainer.data import array_batches, order, pipeline
 
 v1 = tf.compat.v1
 TRAIN, EVAL = tf.estimator.ModeKeys.TRAIN, tf.estimator.ModeKeys.EVAL
 N, GLOBAL_BATCH, STEPS = 100, 48, 7  # 336 positions: more than three epochs, none ends with a batch
 
 
-def batches_of(n=N, batch_size=GLOBAL_BATCH, seed=7, start_step=0, context=None, mode=TRAIN):
+def batches_of(n=N, batch_size=GLOBAL_BATCH, seed=7, start_step=0, context=None, mode=TRAIN, **params):
     ids = np.arange(n)
     return array_batches(
-        {'id': ids}, 2 * ids, mode, dict(batch_size=batch_size, seed=seed, start_step=start_step), context
+        {'id': ids}, 2 * ids, mode, dict(batch_size=batch_size, seed=seed, start_step=start_step, **params), context
     )
 
 
@@ -60,6 +60,14 @@ def test_a_global_batch_is_the_same_for_any_number_of_workers(alone, pipelines, 
 @pytest.mark.parametrize('pipelines, replicas_each', [(2, 1), (1, 2)])
 def test_a_resumed_run_goes_on_where_it_was(alone, pipelines, replicas_each):
     assert global_batches(pipelines, replicas_each, steps=STEPS - 3, start_step=3) == alone[3:]
+
+
+@pytest.mark.parametrize('replicas', [1, 2, 3])
+def test_without_a_context_the_replicas_of_a_task_go_on_where_they_were(alone, replicas):
+    batches = batches_of(batch_size=GLOBAL_BATCH // replicas, start_step=3, replicas_per_task=replicas)
+    rows = ids_of(batches, (STEPS - 3) * replicas)
+    assert [sum(rows[k : k + replicas], []) for k in range(0, len(rows), replicas)] == alone[3:]
+    assert pipeline.in_memory(batches).replicas == replicas
 
 
 def test_asynchronous_workers_interleave(alone):

@@ -95,6 +95,46 @@ job = Job(model_fn=model_fn, input_fn=input_fn, num_train_examples=120)
 """
 
 
+# Its input_fn takes no input_context. The weight is the sum of the numbers that were trained.
+ALONE_JOB = """
+import numpy as np
+import tensorflow as tf
+
+from estimator_trainer.data import array_batches
+from estimator_trainer.jobs import Job
+
+v1 = tf.compat.v1
+
+
+def input_fn(mode, params):
+    numbers = np.arange(160.0, dtype=np.float32)
+    return array_batches({'number': numbers}, numbers, mode, params)
+
+
+def model_fn(features, labels, mode, params):
+    weight = v1.get_variable('weight', [], initializer=v1.zeros_initializer())
+    loss = -weight * tf.reduce_sum(features['number'])
+    train_op = None
+    if mode == 'train':
+        train_op = v1.train.GradientDescentOptimizer(1.0).minimize(loss, v1.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+job = Job(model_fn=model_fn, input_fn=input_fn)
+"""
+
+
+@pytest.mark.parametrize(
+    'flags', [['--num_replicas=2'], ['--accumulate_steps=2', '--batch_size=2', '--num_replicas=2']]
+)
+def test_replicas_without_an_input_context_train_each_example_once(flags, tmp_path):
+    (tmp_path / 'alone_job.py').write_text(ALONE_JOB)
+    for max_steps in (7, 20):
+        steps = [f'--max_steps={max_steps}', '--batch_size=4', '--export=none']
+        launch.trainer('--job=alone_job:job', f'--model_dir={tmp_path}/run', *steps, *flags, cwd=tmp_path)
+    assert launch.weights(tmp_path / 'run')['weight'] == [sum(range(160))]
+
+
 def test_a_hook_that_trains_on_batches_of_its_own(tmp_path):
     (tmp_path / 'gan_job.py').write_text(GAN_JOB)
     flags = ['--job=gan_job:job', '--epochs=1', '--batch_size=4', '--export=none']

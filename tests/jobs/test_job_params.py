@@ -12,6 +12,7 @@ def test_the_params_that_the_trainer_sets():
         'batch_size',
         'num_replicas',
         'initial_replicas',
+        'replicas_per_task',
         'global_batch_size',
         'max_steps',
         'steps_per_epoch',

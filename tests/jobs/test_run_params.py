@@ -81,6 +81,7 @@ def test_a_job_gets_its_own_params_and_those_of_the_run():
         'batch_size': 15,
         'num_replicas': 1,
         'initial_replicas': 1,
+        'replicas_per_task': 1,
         'global_batch_size': 15,
         'max_steps': 134,
         'steps_per_epoch': 1000 / 15,

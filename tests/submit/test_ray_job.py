@@ -61,7 +61,9 @@ def driver(ray_python, hosts, folder, description, beside=(), **changes):
     job.write_text(yaml.safe_dump(description, sort_keys=False))
     command = [*hosts.on(0), *beside, ray_python, PROGRAM, job, BOUND_SECS]
     with tempfile.TemporaryDirectory(prefix='ray', dir='/tmp') as scratch:  # Ray's sockets want short paths
-        with launch.start(command, RAY_USAGE_STATS_ENABLED='0', RAY_TMPDIR=scratch) as running:
+        # Ray lets its actors and their tasks give way to all else, such as the tests beside these.
+        settings = {'RAY_USAGE_STATS_ENABLED': '0', 'RAY_TMPDIR': scratch, 'RAY_worker_niceness': '0'}
+        with launch.start(command, **settings) as running:
             yield running
 
 

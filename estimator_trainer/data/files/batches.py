@@ -40,7 +40,8 @@ def file_batches(
     Args:
         files, spec, file_format, in_memory_mb, max_bad_examples, index_dir, cache: see `open_source`.
         mode: one of tf.estimator.ModeKeys.
-        params: the params of the run: batch_size (per replica), seed, start_step and position_shift are used.
+        params: the params of the run: batch_size (per replica), seed, start_step, position_shift and, without
+            an `input_context`, replicas_per_task are used.
         input_context: None for a single pipeline.
         shuffle: see `shuffle_of`.
 

@@ -34,7 +34,7 @@ def test_it_computes_the_same_in_keras_3(tmp_path):
     report = json.loads((tmp_path / 'keras/migrate.json').read_text())
     assert report['ok'] and report['step'] == 60
     assert report['differences'].keys() == {'predictions', 'evaluation', 'steps'}
-    assert report['differences']['predictions'] == 0 and report['details']['evaluation'].keys() >= {'average_loss'}
+    assert report['differences']['predictions'] <= 1e-6 and report['details']['evaluation'].keys() >= {'average_loss'}
     assert len(report['reloaded']) == 3
     assert 'prediction/mean' in report['metrics_left_out'] and 'average_loss' not in report['metrics_left_out']
     assert all(name.startswith('training/') for name in report['left_over'])  # settings, which Keras 2 saves
