@@ -124,15 +124,13 @@ job = Job(model_fn=model_fn, input_fn=input_fn)
 """
 
 
-@pytest.mark.parametrize(
-    'flags', [['--num_replicas=2'], ['--accumulate_steps=2', '--batch_size=2', '--num_replicas=2']]
-)
-def test_replicas_without_an_input_context_train_each_example_once(flags, tmp_path):
+@pytest.mark.parametrize('flags, batches', [(['--batch_size=4'], 2), (['--batch_size=2', '--accumulate_steps=2'], 4)])
+def test_replicas_without_an_input_context_train_each_example_once(flags, batches, tmp_path):
     (tmp_path / 'alone_job.py').write_text(ALONE_JOB)
     for max_steps in (7, 20):
-        steps = [f'--max_steps={max_steps}', '--batch_size=4', '--export=none']
-        launch.trainer('--job=alone_job:job', f'--model_dir={tmp_path}/run', *steps, *flags, cwd=tmp_path)
-    assert launch.weights(tmp_path / 'run')['weight'] == [sum(range(160))]
+        given = [f'--model_dir={tmp_path}/run', f'--max_steps={max_steps}', '--num_replicas=2', '--export=none']
+        launch.trainer('--job=alone_job:job', *given, *flags, cwd=tmp_path)
+    assert launch.weights(tmp_path / 'run')['weight'] == [sum(range(160)) / batches]  # of a step: their mean
 
 
 def test_a_hook_that_trains_on_batches_of_its_own(tmp_path):
