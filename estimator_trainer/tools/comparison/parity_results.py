@@ -19,8 +19,8 @@ NOTE = (
 )
 TIES = (
     'Few elements of one variable, after steps that were equal: this is what a maximum does whose two '
-    'largest inputs differ by less than rounding (MaxPooling, ReLU at 0). Then the runs agree with '
-    'another --seed; a loop that computes something else differs with every one.'
+    'largest inputs differ by less than rounding (MaxPooling, ReLU at 0). To be sure, compare in float64: '
+    "tf.keras.backend.set_floatx('float64') in a job of Keras layers. Often another --seed is enough."
 )
 _COLUMNS = {'loss': LOSS, 'update': UPDATES, 'weight': WEIGHTS, 'evaluation': METRICS}
 _HEADER = ('one', 'other', 'loss', 'update (not judged)', 'weights', 'evaluation', 'verdict')

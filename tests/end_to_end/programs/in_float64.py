@@ -1,7 +1,7 @@
 """short_batches in float64, in which no two inputs of a maximum are so close that rounding chooses between them.
 
-In float32 they are so on some machines, whatever the seed: their convolutions round otherwise where a replica's batch
-has another size.
+In float32 they are that close on some machines, with any seed. The convolutions there round differently when a
+replica's batch has another size.
 """
 
 import short_batches
